@@ -195,6 +195,9 @@ func (a *app) lock() error {
 		return err
 	}
 	a.closers = append(a.closers, unlock)
+	if err := dropStaging(a.config.Data); err != nil {
+		a.log.Warn("what is left of a backup of the server", "error", err)
+	}
 	return finishServerRestore(a.config, a.log)
 }
 
@@ -204,7 +207,16 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	release, err := claimInstance(ctx, instance)
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, release)
 	guest, err := installGuest(a.config)
+	if err != nil {
+		return err
+	}
+	links, err := filepath.Abs(linkPath(a.config))
 	if err != nil {
 		return err
 	}
@@ -217,7 +229,7 @@ func (a *app) openEngine(ctx context.Context) error {
 		return err
 	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
-		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
+		Instance: instance, GuestBinary: guest, LinkFolder: links, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
 		Firewall: a.firewall(instance), Listen: a.listen, Watchdog: []string{ownProgram, thawOrphan}, Pool: a.storage.homes(),
 	})
 	if err != nil {

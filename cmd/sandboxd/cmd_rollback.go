@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sqlite"
 )
 
@@ -54,10 +55,14 @@ func rollback(cmd *cobra.Command, c *Config, yes bool) (err error) {
 
 // lostBy tells what a rollback loses.
 func lostBy(plan *sqlite.Rollback) []string {
-	lines := []string{
+	var lines []string
+	for _, err := range plan.Damaged {
+		lines = append(lines, fault.Message(err)+" An older one is taken.")
+	}
+	lines = append(lines,
 		fmt.Sprintf("The database is of sandboxd %s (version %d).", cmp.Or(plan.Newer.Program, "of a newer version"), plan.Newer.Version),
 		fmt.Sprintf("The copy is of sandboxd %s (version %d), made at %s.", plan.Copy.Program, plan.Copy.Version, day(plan.Copy.Made, "")),
-	}
+	)
 	if plan.Unread != nil {
 		return append(lines, "The newer database is too different to tell what was added since.")
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -94,6 +94,9 @@ func openServer(ctx context.Context, c *Config) (*sqlite.DB, error) {
 
 func (b *serverBackup) make(cmd *cobra.Command, db *sqlite.DB, to *saveFile) (err error) {
 	secret, err := passphrase(cmd, b.passphraseFile, true)
+	if err == nil && strings.TrimSpace(secret) == "" {
+		err = fault.Field("passphrase", "The passphrase is empty, or of spaces only. Choose another one.")
+	}
 	if err != nil {
 		return err
 	}
@@ -113,15 +116,7 @@ func (b *serverBackup) make(cmd *cobra.Command, db *sqlite.DB, to *saveFile) (er
 	if err := to.begin("sandboxd-" + m.Host + "-" + m.Made.Local().Format("2006-01-02-150405") + serverBackupSuffix); err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(to, 1<<20)
-	m, err = sealer.Write(ctx, out, secret, m, staging)
-	if err == nil {
-		err = out.Flush()
-	}
-	if err != nil {
-		return err
-	}
-	size, err := readBack(ctx, to, secret, m)
+	size, m, err := writeServerBackup(ctx, to, secret, m, staging)
 	if err == nil {
 		err = to.keep()
 	}
@@ -154,6 +149,21 @@ func openStaging(data string) (folder string, done func() error, err error) {
 		return "", nil, errors.Join(err, done())
 	}
 	return folder, done, nil
+}
+
+// dropStaging removes what a killed command has left of a server backup. One that is being made stays.
+func dropStaging(data string) error {
+	if _, err := os.Stat(filepath.Join(data, stagingFolder)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_, done, err := openStaging(data)
+	if fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	if err == nil {
+		err = done()
+	}
+	return err
 }
 
 // stage copies all that is to be in a backup into a folder.
@@ -267,30 +277,6 @@ func copyTemplate(from, to string) error {
 	return err
 }
 
-// readBack reads what was written, and gives its size; 0 for standard output, which cannot be read.
-func readBack(ctx context.Context, to *saveFile, secret string, m serverbackup.Manifest) (size int64, err error) {
-	if to.part == nil {
-		return 0, nil
-	}
-	f, err := os.Open(to.part.Name())
-	if err != nil {
-		return 0, unwritable(to.path, err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return 0, unwritable(to.path, err)
-	}
-	got, err := serverbackup.Check(ctx, bufio.NewReaderSize(f, 1<<20), secret)
-	if err == nil && !slices.Equal(got.Files, m.Files) {
-		err = errors.New("it has other files")
-	}
-	if err != nil && ctx.Err() == nil {
-		err = fault.Wrap(err, fault.Unavailable, "What was written to %q is not what is read from there: %v. Try another disk.", to.path, err)
-	}
-	return st.Size(), err
-}
-
 // tell says what there is now, and has the database remember it.
 func (b *serverBackup) tell(cmd *cobra.Command, db *sqlite.DB, to *saveFile, m serverbackup.Manifest, size int64) error {
 	file := to.path
@@ -305,9 +291,10 @@ func (b *serverBackup) tell(cmd *cobra.Command, db *sqlite.DB, to *saveFile, m s
 	}
 	lines := []string{fmt.Sprintf("Saved %s: %s, read back.", to.path, text.Size(size))}
 	if file == stdio {
-		lines = []string{"Written to standard output. It was not read back: 'sandboxd restore --server --check FILE' does so."}
+		lines = []string{fmt.Sprintf("Written to standard output: %s, read as it was written. 'sandboxd restore --server --check FILE' reads what became of it.", text.Size(size))}
 	}
-	lines = append(lines, "Not in it:", "  homes of sandboxes: 'sandboxd backup' and schedules back them up")
+	lines = append(lines, "Not in it:", "  homes of sandboxes: 'sandboxd backup' and schedules back them up",
+		"  volumes: 'sandboxd cp volume/NAME:. FOLDER' copies one", "  snapshots of sandboxes, and images: they stay on this machine")
 	for _, l := range m.LeftOut {
 		lines = append(lines, fmt.Sprintf("  %s: %s", l.Name, l.Why))
 	}

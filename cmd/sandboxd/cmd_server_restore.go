@@ -136,7 +136,9 @@ func (r *serverRestore) tell(cmd *cobra.Command, m serverbackup.Manifest, replac
 			break
 		}
 	}
-	lines = append(lines, "Now start sandboxd. Sandboxes whose containers are not on this machine fail, and say so. Restore their homes from backups:",
+	lines = append(lines, "Stop the old server for good before you start this one: both would take the same containers and repositories for theirs.",
+		"Now start sandboxd. Sandboxes whose containers are on this machine stay; those that run are restarted if the data folder is another one.",
+		"Sandboxes whose containers are not on this machine fail, and say so. Restore their homes from backups:",
 		"copy the folder 'backups' into the data folder first, unless they are in a repository; then 'sandboxd backups' and 'sandboxd restore ID NAME'.")
 	for _, line := range lines {
 		if err := say(cmd, "%s", line); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,11 @@ const passphraseEnv = envPrefix + "BACKUP_PASSPHRASE"
 // one.
 func passphrase(cmd *cobra.Command, file string, isNew bool) (string, error) {
 	if file != "" {
-		return readSecret(file, cmd.InOrStdin())
+		secret, err := readSecret(file, cmd.InOrStdin())
+		if err == nil && strings.ContainsAny(secret, "\r\n") {
+			err = fault.Field("passphrase-file", "The file %q has more than one line. Put the passphrase alone into it.", file)
+		}
+		return secret, err
 	}
 	if text := os.Getenv(passphraseEnv); text != "" {
 		return text, nil

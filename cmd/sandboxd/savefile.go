@@ -64,7 +64,7 @@ func (s *saveFile) begin(name string) (err error) {
 	}
 	s.part, err = os.OpenFile(s.path+partSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds secrets
 	if errors.Is(err, fs.ErrExist) {
-		return fault.Wrap(err, fault.Conflict, "There is a file %q: another download may be writing it. If none does, remove it, or say --force.", s.path+partSuffix)
+		return fault.Wrap(err, fault.Conflict, "There is a file %q: a run that was cut off has left it, or another one is writing it. Remove that file if no other run is under way, or say --force.", s.path+partSuffix)
 	}
 	if err != nil {
 		return unwritable(s.path, err)

@@ -40,6 +40,7 @@ type Config struct {
 	Host        string // the engine's address, as in DOCKER_HOST, which "" leaves to that
 	Instance    string // random id of this sandboxd, kept in its data folder; "" for one that only handles images
 	GuestBinary string // absolute path on the engine's host
+	LinkFolder  string // absolute path of the folder with the link folders of the sandboxes, by their ids; "" when it is not known
 	IDEFolder   string // absolute path of the folder with the versions of VS Code, or ""
 	CAFile      string // absolute path of a whole CA bundle (the system's and the extra ones), or ""
 	Subnet      string // IPv4 network for the sandboxes, /8 to /24, or "" for the first free one

@@ -2,6 +2,11 @@ package docker
 
 import (
 	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
 // inspecting is how many containers are looked at side by side.
@@ -71,6 +77,7 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 		}
 		i := instance(c.Labels)
 		i.Volumes = c.Labels[labelVolumes]
+		i.Strayed = e.c.LinkFolder != "" && strayed(c.Mounts, filepath.Join(e.c.LinkFolder, id))
 		i.Partial = broken(c.State)
 		i.Running, i.Frozen = alive(c.State), c.State == container.StatePaused
 		found[id] = &i
@@ -100,6 +107,17 @@ func (e *connection) imageMoved(ctx context.Context, c container.Summary) (bool,
 		return true, nil
 	}
 	return is.ID != made, classify(err, "look at an image")
+}
+
+// strayed reports whether a container has another link folder than this one.
+func strayed(mounts []container.MountPoint, link string) bool {
+	n := slices.IndexFunc(mounts, func(m container.MountPoint) bool { return m.Destination == path.Dir(wire.SocketPath) })
+	if n < 0 || strings.HasSuffix(mounts[n].Source, link) { // an engine may put something before it
+		return false
+	}
+	has, err := os.Stat(mounts[n].Source)
+	want, wantErr := os.Stat(link)
+	return err != nil || wantErr != nil || !os.SameFile(has, want)
 }
 
 func alive(s container.ContainerState) bool {

@@ -29,7 +29,7 @@ func (e *Engine) Remount(ctx context.Context, b sandbox.ContainerSpec) error {
 		if err != nil {
 			return err
 		}
-		if box.Config.Labels[labelVolumes] == sandbox.MountText(b.Volumes) {
+		if box.Config.Labels[labelVolumes] == sandbox.MountText(b.Volumes) && !strayed(box.Mounts, b.LinkPath) {
 			return nil
 		}
 		if box.State.Running {

@@ -37,8 +37,8 @@ type Runtime interface {
 	// Recreate is Create for a sandbox that does not run, and whose container is to be another one: its volume is used again.
 	Recreate(ctx context.Context, c ContainerSpec) error
 	// Remount gives a sandbox that does not run a container with the volumes of c in place of those that it has. All else that was
-	// written outside of its volume stays. It does nothing when they are the same; NotFound when it has no container, Conflict when it
-	// runs.
+	// written outside of its volume stays. One that has strayed gets the link folder of c, too. It does nothing when they are the same;
+	// NotFound when it has no container, Conflict when it runs.
 	Remount(ctx context.Context, c ContainerSpec) error
 	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping one that does not run, or
 	// is not there, is no error.

@@ -143,3 +143,50 @@ func TestMounts_AChangeIsNoOlderImage(t *testing.T) {
 		}
 	})
 }
+
+// The data folder is moved while sandboxd is stopped: what runs is restarted with the new link folder, what rests gets it when it wakes.
+func TestReconcile_FetchesBackWhatHasTheFormerDataFolder(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		states := map[string]sandbox.State{"runs": sandbox.Running, "freezes": sandbox.Frozen, "sleeps": sandbox.Asleep}
+		ids := map[string]string{}
+		for name, state := range states {
+			create(t, m, sandbox.Request{Name: name})
+			s := settled(t, m, name, sandbox.Running)
+			ids[name] = s.ID
+			var err error
+			switch state {
+			case sandbox.Frozen:
+				_, err = m.Freeze(t.Context(), s.Ref(), nil)
+			case sandbox.Asleep:
+				_, err = m.Sleep(t.Context(), s.Ref(), nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			settled(t, m, name, state)
+			sandboxtest.Stray(w.engine.Runtime, s.ID)
+		}
+		next, end := w.run(t)
+		defer end()
+		if err := next.Reconcile(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		for name, state := range states {
+			want, starts := sandbox.Running, 2
+			if state == sandbox.Asleep {
+				want, starts = sandbox.Asleep, 1
+			}
+			s := settled(t, next, name, want)
+			if i, _ := w.engine.instance(t, s.ID); i.Strayed != (state == sandbox.Asleep) || w.engine.Starts(s.ID) != starts {
+				t.Errorf("%s: %+v, started %d times", name, i, w.engine.Starts(s.ID))
+			}
+		}
+		s := settled(t, next, "sleeps", sandbox.Asleep)
+		if _, err := next.Awake(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		if i, _ := w.engine.instance(t, s.ID); i.Strayed {
+			t.Errorf("awake it is %+v", i)
+		}
+	})
+}

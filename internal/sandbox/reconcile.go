@@ -175,7 +175,10 @@ func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 	for _, s := range rows {
 		i, ok := found[s.ID]
 		delete(found, s.ID)
-		if ok && !changedSince(s, asked) {
+		switch {
+		case i.Strayed: // so that its next start remounts it
+			r.containers.mounts.drop(s.ID)
+		case ok && !changedSince(s, asked):
 			r.containers.mounts.note(s.ID, ParseMounts(i.Volumes))
 		}
 		r.compare(s, i, ok, look{at: asked, back: back})

@@ -27,7 +27,7 @@ func differs(s State, i Instance, exists bool) bool {
 
 // repair brings row and engine together, in s's turn.
 func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, back bool) error {
-	if _, runs := i.stands(exists); s.Pooled && s.State != Deleting && (!runs || s.State == Creating || s.State == Starting) {
+	if _, runs := i.stands(exists); s.Pooled && s.State != Deleting && (!runs || i.Strayed || s.State == Creating || s.State == Starting) {
 		// After a power cut the store may have lost the last moments, a claim among them: a sandbox that has not run without
 		// a break since then may hold its owner's work, so no other create may claim it.
 		return r.pools.discard(ctx, s.Ref())
@@ -47,9 +47,26 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 	case Restoring:
 		return r.keeper.endRestore(ctx, s)
 	}
+	if _, runs := i.stands(exists); runs && i.Strayed {
+		return r.fetchBack(ctx, s)
+	}
 	if whole, runs := i.stands(exists); s.State == Running && back && whole && !runs {
 		_, err := r.containers.start(ctx, s, func(Sandbox) {})
 		return err
 	}
 	return r.rester.syncState(ctx, s, i, exists)
+}
+
+// fetchBack restarts a sandbox that has strayed, which gives it this server's link folder.
+func (r *reconciler) fetchBack(ctx context.Context, s Sandbox) error {
+	r.log.Warn("sandbox is restarted: the data folder was moved, and its container has the former one", "sandbox", s.Name)
+	r.containers.mounts.drop(s.ID)
+	if err := r.containers.restart(ctx, s, func(Sandbox) {}); err != nil {
+		return err
+	}
+	s, err := r.rows.ByName(ctx, s.Name)
+	if err == nil && s.State == Running {
+		_, err = r.set(ctx, s, Running, "It was restarted, since the data folder was moved. Programs and terminals in it ended.")
+	}
+	return err
 }

@@ -220,4 +220,5 @@ type Instance struct {
 	Started  time.Time // of the last start; zero if never
 	Moved    bool      // Image names another image by now, or none
 	Volumes  string    // that its container has, as MountText writes them
+	Strayed  bool      // the link folder of its container is not this server's, whose data folder was moved: its guest cannot dial in
 }

@@ -55,6 +55,7 @@ type fakeBox struct {
 	oom       bool
 	started   time.Time
 	starts    int
+	strayed   bool
 	moved     bool // its image's reference names another one by now
 	fakeRun
 	fakeVolume
@@ -241,7 +242,7 @@ func (f *fakeBox) fact() sandbox.Instance {
 	return sandbox.Instance{
 		ID: f.box.ID, Name: f.box.Name, Template: f.box.Template, Image: f.box.Image, Running: f.running,
 		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started,
-		Moved: f.moved && f.container, Volumes: sandbox.MountText(f.box.Volumes),
+		Moved: f.moved && f.container, Volumes: sandbox.MountText(f.box.Volumes), Strayed: f.strayed,
 	}
 }
 

@@ -208,6 +208,13 @@ func (r *Runtime) Destroy(id string) {
 	r.engine.destroy(r.key(id))
 }
 
+// Stray makes the container have another server's link folder, until it is remounted or made anew.
+func Stray(r *Runtime, id string) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.boxes[r.key(id)].strayed = true
+}
+
 // Deafen makes a sandbox ignore being asked to end, so that Stop takes its whole grace.
 func (r *Runtime) Deafen(id string) {
 	r.engine.mu.Lock()

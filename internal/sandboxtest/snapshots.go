@@ -46,12 +46,12 @@ func (r *Runtime) Remount(ctx context.Context, b sandbox.ContainerSpec) error {
 	switch {
 	case f == nil || !f.container:
 		return fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
-	case slices.Equal(f.box.Volumes, b.Volumes):
+	case slices.Equal(f.box.Volumes, b.Volumes) && !f.strayed:
 		return nil
 	case f.running:
 		return fault.New(fault.Conflict, "The sandbox's processes run on the fake engine.")
 	}
-	f.box.Volumes = slices.Clone(b.Volumes)
+	f.box.Volumes, f.strayed = slices.Clone(b.Volumes), false
 	return nil
 }
 

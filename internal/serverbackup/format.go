@@ -11,6 +11,7 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -19,11 +20,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // A server backup is a file of age's (https://age-encryption.org), for a passphrase, that holds a tar archive in Zstandard: first the
@@ -32,7 +35,7 @@ const (
 	formatName    = "sandboxd server backup"
 	formatVersion = 1
 	manifestName  = "manifest.json"
-	maxManifest   = 16 << 20 // bytes
+	maxManifest   = 16 << 20 // bytes; Write refuses what would be longer
 	maxFiles      = 50_000
 	maxWindow     = 64 << 20 // bytes that a decoder must remember
 
@@ -63,8 +66,9 @@ type LeftOut struct {
 
 // File is a file of a backup.
 type File struct {
-	Path       string `json:"path"` // below the folder, with slashes
-	Size       int64  `json:"size"` // bytes
+	Path       string `json:"path"`                  // below the folder, with slashes
+	PathBytes  string `json:"path_base64,omitempty"` // the same in Base64, where it is not UTF-8, which JSON cannot have
+	Size       int64  `json:"size"`                  // bytes
 	Executable bool   `json:"executable,omitempty"`
 	SHA256     string `json:"sha256"`
 }
@@ -75,11 +79,16 @@ type Sealer struct {
 }
 
 // Write writes all regular files below folder, which must not change meanwhile, with a manifest, of which it fills in the format and the
-// files. It gives that. Invalid when the passphrase is too short. An error of to comes back as it is.
+// files. It gives that. Invalid when the passphrase is too short, TooLarge when the list of files is: then nothing is written. An error of to
+// comes back as it is.
 func (s Sealer) Write(ctx context.Context, to io.Writer, passphrase string, m Manifest, folder string) (Manifest, error) {
 	m.Format, m.Version = formatName, formatVersion
 	var err error
 	if m.Files, err = list(ctx, folder); err != nil {
+		return m, err
+	}
+	manifest, err := m.encode()
+	if err != nil {
 		return m, err
 	}
 	sealed, err := s.seal(to, passphrase)
@@ -90,7 +99,7 @@ func (s Sealer) Write(ctx context.Context, to io.Writer, passphrase string, m Ma
 	if err != nil {
 		return m, err
 	}
-	err = writeArchive(ctx, packed, m, folder)
+	err = writeArchive(ctx, packed, manifest, m, folder)
 	err = errors.Join(err, packed.Close())
 	if err == nil {
 		err = sealed.Close() // without which the file is never taken for whole
@@ -113,15 +122,21 @@ func (s Sealer) seal(to io.Writer, passphrase string) (io.WriteCloser, error) {
 	return age.Encrypt(to, who)
 }
 
-func writeArchive(ctx context.Context, to io.Writer, m Manifest, folder string) error {
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
+// encode gives the text of a manifest.
+func (m Manifest) encode() ([]byte, error) {
+	content, err := json.MarshalIndent(m, "", "  ")
+	if err == nil && len(content) > maxManifest {
+		err = fault.New(fault.TooLarge, "The list of the backup's %d files, and of %d that are left out, takes %s. It can take %s. Have fewer files, or shorter names, in the folders of your own templates.",
+			len(m.Files), len(m.LeftOut), text.Size(int64(len(content))), text.Size(maxManifest))
 	}
+	return content, err
+}
+
+func writeArchive(ctx context.Context, to io.Writer, manifest []byte, m Manifest, folder string) error {
 	w := tar.NewWriter(to)
-	err = w.WriteHeader(&tar.Header{Name: manifestName, Mode: 0o600, Size: int64(len(text)), ModTime: m.Made, Format: tar.FormatPAX})
+	err := w.WriteHeader(&tar.Header{Name: manifestName, Mode: 0o600, Size: int64(len(manifest)), ModTime: m.Made, Format: tar.FormatPAX})
 	if err == nil {
-		_, err = w.Write(text)
+		_, err = w.Write(manifest)
 	}
 	for _, f := range m.Files {
 		if err != nil {
@@ -181,7 +196,11 @@ func describe(ctx context.Context, path, name string) (File, error) {
 	}
 	sum := sha256.New()
 	n, err := io.Copy(sum, &cancelled{ctx, in})
-	return File{Path: name, Size: n, Executable: st.Mode()&0o100 != 0, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
+	f := File{Path: name, Size: n, Executable: st.Mode()&0o100 != 0, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	if !utf8.ValidString(name) {
+		f.PathBytes = base64.StdEncoding.EncodeToString([]byte(name))
+	}
+	return f, err
 }
 
 // cancelled is a reader that ends with ctx.

@@ -2,8 +2,10 @@ package serverbackup
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -12,6 +14,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
@@ -82,13 +86,20 @@ func read(ctx context.Context, from io.Reader, passphrase string, accept func(Ma
 	return m, unreadable(ctx, err)
 }
 
+// intro is what a file of age's begins with.
+const intro = "age-encryption.org/v1\n"
+
 func open(from io.Reader, passphrase string) (io.Reader, error) {
 	who, err := age.NewScryptIdentity(passphrase)
 	if err != nil {
 		return nil, fault.Field("passphrase", "The passphrase is empty.")
 	}
 	who.SetMaxWorkFactor(maxWork)
-	plain, err := age.Decrypt(from, who)
+	sealed := bufio.NewReader(from)
+	if start, err := sealed.Peek(len(intro)); string(start) != intro && (err == nil || errors.Is(err, io.EOF)) {
+		return nil, fault.New(fault.Invalid, "This is no server backup of sandboxd's, or its beginning is damaged. Name a file that 'sandboxd backup --server' has made.")
+	}
+	plain, err := age.Decrypt(sealed, who)
 	if errors.Is(err, age.ErrIncorrectIdentity) {
 		return nil, fault.Wrap(err, fault.Invalid, "The passphrase is not that of this backup, or the beginning of the file is damaged.")
 	}
@@ -104,7 +115,8 @@ func unreadable(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fault.Wrap(err, fault.Invalid, "This is no server backup of sandboxd's, or it is damaged or not whole: %s. Use another copy of it.", text.Excerpt(err.Error(), 200))
+	why := strings.Trim(strconv.QuoteToASCII(text.Excerpt(err.Error(), 200)), `"`) // it may have bytes of the file
+	return fault.Wrap(err, fault.Invalid, "This server backup is damaged or not whole: %s. Use another copy of it.", strings.ReplaceAll(why, `\"`, `"`))
 }
 
 func unwritable(err error) error {
@@ -130,7 +142,15 @@ func readManifest(entries *tar.Reader) (m Manifest, err error) {
 	case len(m.Files) > maxFiles:
 		return m, errors.New("it has too many files")
 	}
-	for _, f := range m.Files {
+	for n, f := range m.Files {
+		if f.PathBytes != "" {
+			name, err := base64.StdEncoding.DecodeString(f.PathBytes)
+			if err != nil {
+				return m, fmt.Errorf("the name of %.80q cannot be read: %w", f.Path, err)
+			}
+			f.Path = string(name)
+			m.Files[n] = f
+		}
 		if !filepath.IsLocal(filepath.FromSlash(f.Path)) || f.Size < 0 {
 			return m, fmt.Errorf("it has a file called %.80q", f.Path)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 const phrase = "correct horse battery"
@@ -105,6 +106,37 @@ func TestWrite_ComesBackWholeAndForItsOwnerAlone(t *testing.T) {
 	}
 }
 
+// TestWrite_KeepsAnyName has names as other systems and mistakes make them: they come back byte by byte.
+func TestWrite_KeepsAnyName(t *testing.T) {
+	files := map[string]string{"latin-\xe4\xff": "1", "dir\xfe/a": "2", "latin-\ufffd": "3", "line\nend\t\"quote\" ": "4", strings.Repeat("\xf0", 255): "5", "\xff/\xff.sh": "6"}
+	to := t.TempDir()
+	if _, err := Extract(t.Context(), bytes.NewReader(written(t, files)), phrase, to, func(Manifest) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(files, contents(t, to)); diff != "" {
+		t.Errorf("it differs:\n%.500s", diff)
+	}
+}
+
+func TestWrite_RefusesAListThatNobodyCouldReadBeforeItWrites(t *testing.T) {
+	var out bytes.Buffer
+	m := Manifest{LeftOut: make([]LeftOut, 4200)}
+	for n := range m.LeftOut {
+		m.LeftOut[n].Name = strings.Repeat("n", 4000)
+	}
+	_, err := quick.Write(t.Context(), &out, phrase, m, tree(t, kept))
+	if !fault.Is(err, fault.TooLarge) || !strings.Contains(fault.Message(err), "4200 that are left out") || out.Len() > 0 {
+		t.Errorf("%d bytes, %v", out.Len(), err)
+	}
+	m.LeftOut = m.LeftOut[:4000]
+	if _, err = quick.Write(t.Context(), &out, phrase, m, tree(t, kept)); err == nil {
+		_, err = Check(t.Context(), &out, phrase)
+	}
+	if err != nil {
+		t.Errorf("a list that is just short enough: %v", err)
+	}
+}
+
 func TestWrite_WantsAPassphraseThatIsNotShort(t *testing.T) {
 	_, err := quick.Write(t.Context(), io.Discard, "short", Manifest{}, t.TempDir())
 	if !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != "passphrase" {
@@ -119,14 +151,16 @@ func TestCheck_RefusesAnotherPassphraseAndOtherFiles(t *testing.T) {
 		phrase string
 		says   string
 	}{
-		"another passphrase": {file, phrase + "!", "not that of this backup"},
-		"no passphrase":      {file, "", "empty"},
-		"nothing":            {nil, phrase, "no server backup"},
-		"another file":       {[]byte(strings.Repeat("text\n", 1000)), phrase, "no server backup"},
-		"something after it": {append(bytes.Clone(file), "more"...), phrase, "damaged"},
+		"another passphrase":    {file, phrase + "!", "not that of this backup"},
+		"no passphrase":         {file, "", "empty"},
+		"nothing":               {nil, phrase, "no server backup"},
+		"another file":          {[]byte(strings.Repeat("text\n", 1000)), phrase, "no server backup"},
+		"bytes of another one":  {[]byte("\x1b[31m\x00\xff"), phrase, "no server backup"},
+		"another file of age's": {[]byte("age-encryption.org/v1\n-> \x1b[31m\x00\xff\n\n"), phrase, "damaged"},
+		"something after it":    {append(bytes.Clone(file), "more"...), phrase, "damaged"},
 	} {
-		if _, err := Check(t.Context(), bytes.NewReader(c.file), c.phrase); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), c.says) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := Check(t.Context(), bytes.NewReader(c.file), c.phrase); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), c.says) || text.Unprintable(fault.Message(err)) {
+			t.Errorf("%s: %q", name, err)
 		}
 	}
 }
@@ -354,7 +388,11 @@ func killedAfter(t *testing.T, data string, moves int) bool {
 func frame(t *testing.T, m Manifest, folder string) []byte {
 	t.Helper()
 	var archive bytes.Buffer
-	if err := writeArchive(t.Context(), &archive, Manifest{Format: m.Format, Version: m.Version, By: m.By, Files: m.Files}, folder); err != nil && len(m.Files) == 0 {
+	manifest, err := m.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeArchive(t.Context(), &archive, manifest, m, folder); err != nil && len(m.Files) == 0 {
 		t.Fatal(err)
 	}
 	encoder, err := zstd.NewWriter(nil)

@@ -79,18 +79,24 @@ func checkCopy(ctx context.Context, of *sql.DB, path string) error {
 		return err
 	}
 	defer d.Close()
-	var found string
-	if err := d.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found); err != nil {
-		return err
-	}
-	if found != "ok" {
-		return fmt.Errorf("the copy is damaged: %s", text.Excerpt(found, 200))
+	if err := integrity(ctx, d); err != nil {
+		return fmt.Errorf("the copy is damaged: %w", err)
 	}
 	var want, have int
 	const count = `SELECT count(*) FROM sqlite_schema`
 	err = errors.Join(of.QueryRowContext(ctx, count).Scan(&want), d.QueryRowContext(ctx, count).Scan(&have))
 	if err == nil && want != have {
 		err = fmt.Errorf("the copy has %d tables and indexes instead of %d", have, want)
+	}
+	return err
+}
+
+// integrity reads all of a database, and gives what SQLite finds wrong with it.
+func integrity(ctx context.Context, d *sql.DB) error {
+	var found string
+	err := d.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found)
+	if err == nil && found != "ok" {
+		err = errors.New(text.Excerpt(found, 200))
 	}
 	return err
 }

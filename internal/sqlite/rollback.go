@@ -9,9 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // About is what a database says of itself.
@@ -70,11 +73,12 @@ type Rollback struct {
 	Sandboxes []string // names of those that only the newer one has
 	Users     []string // likewise
 	Unread    error    // why those two cannot be told; nil when they can
+	Damaged   []error  // why newer copies are not taken, a sentence each
 	path      string
 }
 
-// PlanRollback finds the copy, and what would be lost. It changes nothing. Conflict when this program can use the database as it is, NotFound when
-// there is no copy that it can use.
+// PlanRollback finds the newest whole copy, and what would be lost. It changes nothing, and reads all of the copy. Conflict when this program can use
+// the database as it is, NotFound when there is no copy that it can use, Unavailable when all of those are damaged.
 func PlanRollback(ctx context.Context, path string) (*Rollback, error) {
 	about, err := Inspect(ctx, path)
 	if err != nil {
@@ -83,17 +87,67 @@ func PlanRollback(ctx context.Context, path string) (*Rollback, error) {
 	if about.Version <= newest() {
 		return nil, fault.New(fault.Conflict, "This sandboxd can use the database %s as it is. To go back to an older one, run 'rollback' with the older sandboxd.", path)
 	}
-	s, found := usable(path)
-	if !found {
+	all, err := allUsable(path)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "The copies of the database cannot be listed: %v.", err)
+	}
+	if len(all) == 0 {
 		return nil, fault.New(fault.NotFound, "The folder %s has no copy of the database that this sandboxd can use (up to version %d). Restore a server backup that is older instead: "+
 			"sandboxd restore --server", filepath.Join(filepath.Dir(path), UpgradeFolder), newest())
 	}
-	r := &Rollback{Copy: s, Newer: about, path: path}
-	r.Sandboxes, r.Unread = onlyIn(ctx, path, s.Path, `SELECT name FROM sandboxes ORDER BY name`)
-	if r.Unread == nil {
-		r.Users, r.Unread = onlyIn(ctx, path, s.Path, `SELECT name FROM users ORDER BY name`)
+	r := &Rollback{Newer: about, path: path}
+	for _, s := range all {
+		err := s.check(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			r.Damaged = append(r.Damaged, err)
+			continue
+		}
+		r.Copy = s
+		r.Sandboxes, r.Unread = onlyIn(ctx, path, s.Path, `SELECT name FROM sandboxes ORDER BY name`)
+		if r.Unread == nil {
+			r.Users, r.Unread = onlyIn(ctx, path, s.Path, `SELECT name FROM users ORDER BY name`)
+		}
+		return r, nil
 	}
-	return r, nil
+	return nil, fault.Wrap(errors.Join(r.Damaged...), fault.Unavailable, "%s Nothing was changed. Restore a server backup that is older instead: sandboxd restore --server",
+		sentences(r.Damaged))
+}
+
+// check reads all of a copy. It gives a sentence that says why it cannot be used, nil when it can.
+func (s Saved) check(ctx context.Context) error {
+	err := wholeFile(ctx, s.Path)
+	var about About
+	if err == nil {
+		about, err = Inspect(ctx, s.Path)
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "The copy %s is damaged (%s).", s.Path, text.Excerpt(err.Error(), 200))
+	}
+	if about.Version != s.Version {
+		return fault.New(fault.Unavailable, "The copy %s is not what its name says: it is a database of version %d.", s.Path, about.Version)
+	}
+	return nil
+}
+
+// wholeFile reads all of a database, and gives what is wrong with it.
+func wholeFile(ctx context.Context, path string) error {
+	d, err := openAsIs(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return integrity(ctx, d)
+}
+
+func sentences(all []error) string {
+	said := make([]string, len(all))
+	for n, err := range all {
+		said[n] = fault.Message(err)
+	}
+	return strings.Join(said, " ")
 }
 
 // onlyIn gives what a query finds in a database and not in another.
@@ -137,17 +191,34 @@ func (r *Rollback) Do(ctx context.Context) (aside string, err error) {
 		return "", err
 	}
 	next := r.path + ".back"
-	if err := errors.Join(ignoreMissing(os.Remove(next)), copyFile(r.Copy.Path, next)); err != nil {
+	if err := ignoreMissing(os.Remove(next)); err != nil {
 		return "", err
 	}
-	aside = r.path + ".newer-" + time.Now().UTC().Format(copyTime)
-	if err := os.Link(r.path, aside); err != nil {
+	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(next))) }()
+	if err := copyFile(r.Copy.Path, next); err != nil {
+		return "", err
+	}
+	if aside, err = linkAside(r.path); err != nil {
 		return "", err
 	}
 	if err := os.Rename(next, r.path); err != nil {
 		return "", errors.Join(err, os.Remove(aside))
 	}
 	return aside, flush(filepath.Dir(r.path))
+}
+
+// linkAside gives the database a second name, which says when that was; of several in one second the later ones have a number.
+func linkAside(path string) (aside string, err error) {
+	name := path + ".newer-" + time.Now().UTC().Format(copyTime)
+	for n := 1; ; n++ {
+		aside = name
+		if n > 1 {
+			aside += "-" + strconv.Itoa(n)
+		}
+		if err = os.Link(path, aside); !errors.Is(err, fs.ErrExist) {
+			return aside, err
+		}
+	}
 }
 
 func ignoreMissing(err error) error {

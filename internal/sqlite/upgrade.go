@@ -241,12 +241,17 @@ func refusal(path, program string, have int) error {
 		path, program, have, newest(), back)
 }
 
-// usable gives the newest copy beside a database that this program can use.
+// usable gives the newest copy beside a database that this program can use, by its name.
 func usable(path string) (s Saved, found bool) {
-	all, err := savedIn(filepath.Join(filepath.Dir(path), UpgradeFolder))
-	i := slices.IndexFunc(all, func(s Saved) bool { return s.Version <= newest() })
-	if err != nil || i < 0 {
+	all, err := allUsable(path)
+	if err != nil || len(all) == 0 {
 		return s, false
 	}
-	return all[i], true
+	return all[0], true
+}
+
+// allUsable gives all of them, the newest first.
+func allUsable(path string) ([]Saved, error) {
+	all, err := savedIn(filepath.Join(filepath.Dir(path), UpgradeFolder))
+	return slices.DeleteFunc(all, func(s Saved) bool { return s.Version > newest() }), err
 }

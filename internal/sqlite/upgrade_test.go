@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandboxtest"
@@ -244,6 +245,75 @@ func TestRollback_PutsTheCopyBackAndKeepsTheNewer(t *testing.T) {
 	open(t, path)
 	if copies := copiesOf(t, path); len(copies) != 1 {
 		t.Errorf("the copy is gone: %v", copies)
+	}
+}
+
+// TestRollback_TakesNoDamagedCopy has two copies: the newer one is damaged in several ways, and then the older one too.
+func TestRollback_TakesNoDamagedCopy(t *testing.T) {
+	path := filled(t)
+	had, older := newest(), migrations
+	withMigrations(t, nextly(`CREATE TABLE more (a)`))
+	if _, err := upgradeAs(t, path, "2.0"); err != nil {
+		t.Fatal(err)
+	}
+	migrations = older
+	whole := copiesOf(t, path)[0]
+	content, err := os.ReadFile(whole.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := Saved{Version: had, Program: "1.0", Made: whole.Made.Add(time.Second)}
+	newer.Path = filepath.Join(filepath.Dir(whole.Path), newer.name())
+	put := func(file string, content []byte) {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noise := slices.Clone(content)
+	copy(noise[len(noise)/2:], strings.Repeat("noise", 2000))
+	other, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, damage := range map[string][]byte{
+		"is damaged": noise, "is damaged (": content[:len(content)/2], "damaged (file is not": []byte(strings.Repeat("no database ", 1000)), "of version 0": {},
+		fmt.Sprintf("of version %d", had+1): other,
+	} {
+		put(newer.Path, damage)
+		plan, err := PlanRollback(t.Context(), path)
+		if err != nil || plan.Copy.Path != whole.Path || len(plan.Damaged) != 1 || !strings.Contains(fault.Message(plan.Damaged[0]), says) {
+			t.Errorf("%s: %+v, %v", says, plan, err)
+		}
+	}
+	put(whole.Path, noise)
+	if _, err := PlanRollback(t.Context(), path); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), whole.Path+" is damaged") {
+		t.Errorf("no whole copy: %v", err)
+	}
+}
+
+// TestRollback_TwiceInASecond goes back, and, since that was too far, does so again at once from the newer database.
+func TestRollback_TwiceInASecond(t *testing.T) {
+	path := filled(t)
+	older := migrations
+	withMigrations(t, nextly(`CREATE TABLE more (a)`))
+	if _, err := upgradeAs(t, path, "2.0"); err != nil {
+		t.Fatal(err)
+	}
+	migrations = older
+	plan, err := PlanRollback(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]bool{}
+	for range 3 {
+		aside, err := plan.Do(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[aside] = true
+	}
+	if _, err := os.Stat(path + ".back"); len(kept) != 3 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("kept %v; left: %v", kept, err)
 	}
 }
 

@@ -19,7 +19,7 @@ if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
 if (document.querySelector("template-editor")) import("../templates/edit.js");
 if (document.querySelector("[data-archive-upload]")) import("./archive_upload.js");
 
-// On a phone the links scroll sideways.
-document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+// On a phone the links scroll sideways: the current one is in the middle, with its neighbours.
+document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 loaded("app");
