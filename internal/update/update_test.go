@@ -135,6 +135,41 @@ func TestAll_CancelEndsItAfterTheOneUnderWay(t *testing.T) {
 	})
 }
 
+// TestAll_HoldsToItsImage has the template be changed, to one that cannot be built, while the first of two is updated.
+func TestAll_HoldsToItsImage(t *testing.T) {
+	within(t, func(w *world) {
+		a, b := w.create("a", 1), w.create("b", 2)
+		w.template.change(func() { w.template.tag = "2" })
+		w.engine.Delay(sandboxtest.OpStop, time.Minute)
+		r, err := w.All(w.t.Context(), update.Ask{Template: "base"})
+		w.ok(err)
+		<-time.After(10 * time.Second)
+		w.template.change(func() { w.template.tag, w.template.built = "3", fault.New(fault.Invalid, "Step 4 failed.") })
+		r, err = w.Wait(w.t.Context(), r.ID)
+		if err != nil || how(r) != "done: a updated, b updated" || w.image(a) != "image:2" || w.image(b) != "image:2" {
+			w.t.Errorf("%s with %s and %s, %v", how(r), w.image(a), w.image(b), err)
+		}
+	})
+}
+
+func TestAll_SaysThatOneIsNotPutBackYet(t *testing.T) {
+	within(t, func(w *world) {
+		a := w.create("a", 1)
+		w.template.change(func() { w.template.tag, w.template.sick["a"] = "2", true })
+		w.engine.Fail(sandboxtest.OpCopyIn, fault.New(fault.Unavailable, "The disk is full."))
+		i := w.all(update.Ask{}).Items[0]
+		for _, want := range []string{"The service web does not work", "It is not put back yet: The disk is full. That is tried again."} {
+			if i.TakenBack || i.State != update.Broken || !strings.Contains(i.Problem, want) {
+				w.t.Errorf("%+v, want %q", i, want)
+			}
+		}
+		<-time.After(5 * time.Minute)
+		if w.now(a).State != sandbox.Running || w.image(a) == "image:2" {
+			w.t.Errorf("later: %+v with %s", w.now(a), w.image(a))
+		}
+	})
+}
+
 func TestAll_AnImageThatCannotBeMadeLeavesAllAsItIs(t *testing.T) {
 	within(t, func(w *world) {
 		a := w.create("a", 1)
