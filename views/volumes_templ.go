@@ -79,7 +79,7 @@ func VolumesPage(v Volumes) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Volumes</h1><div class=\"end\"><a class=\"button\" href=\"/volumes/new\" data-sheet=\"wide\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Volumes</h1><div class=\"end\"><a class=\"button primary\" href=\"/volumes/new\" data-sheet=\"wide\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -941,7 +941,7 @@ func VolumeSheet(f VolumeForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = volumeChoice("mode", "Sandboxes may", f.Mode).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = volumeChoice("mode", "In sandboxes", f.Mode).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -107,7 +107,7 @@ type updateBody struct {
 // updateAllBody says it of all of a template.
 type updateAllBody struct {
 	Force       bool `json:"force"`
-	MaxFailures int  `json:"max_failures"` // 0 for 1
+	MaxFailures *int `json:"max_failures"` // 1 without
 }
 
 // apiUpdateSandbox begins to update a sandbox: 202, or with ?wait=done 200 once that has ended, however it went.
@@ -164,7 +164,11 @@ func (s *updateHandlers) apiUpdateAll(ctx context.Context, r *request, in update
 	if err != nil {
 		return reply{}, err
 	}
-	u, err := s.cfg.Updates.All(ctx, update.Ask{Template: r.param("name"), By: r.who.User.ID, Force: in.Force, MaxFailures: in.MaxFailures})
+	a := update.Ask{Template: r.param("name"), By: r.who.User.ID, Force: in.Force, MaxFailures: 1}
+	if in.MaxFailures != nil {
+		a.MaxFailures = *in.MaxFailures
+	}
+	u, err := s.cfg.Updates.All(ctx, a)
 	if err != nil {
 		return reply{}, err
 	}

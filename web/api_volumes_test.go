@@ -31,6 +31,7 @@ func TestVolumes_AreMadeByAdminsAndSeenByThoseWhoHaveThem(t *testing.T) {
 		`{"name":"Models"}`: "name", `{"name":"new"}`: "name", `{"name":"a/../b"}`: "name", `{"name":"` + strings.Repeat("a", 33) + `"}`: "name",
 		`{"name":"models","mode":"rwx"}`: "mode", `{"name":"models","note":"a\nb"}`: "note",
 		`{"name":"models","given_to":{"templates":["/etc"]}}`: "templates", `{"name":"models","given_to":{"sandboxes":["nope"]}}`: "sandboxes",
+		`{"name":"models","given_to":{"all":true,"sandboxes":["lab"]}}`: "sandboxes", `{"name":"models","given_to":{"all":true,"templates":["base"]}}`: "sandboxes",
 	} {
 		w.call("root", "POST", volumes, body).problem(http.StatusBadRequest, "invalid", field)
 	}
@@ -94,4 +95,17 @@ func TestVolumes_ASandboxSaysWhatARestartChanges(t *testing.T) {
 	is("shared ro mounted, models rw until_restart, ")
 	restart()
 	is("shared ro mounted, ")
+}
+
+func TestVolumePages_ANewOneIsForNoneAndItsFilesShowTheirPath(t *testing.T) {
+	s := newStage(t)
+	for page, want := range map[string]string{
+		"/volumes/new":    `<option value="chosen" selected`,
+		"/volumes/shared": `data-home="/shared" data-whole`,
+		"/volumes":        `class="button primary" href="/volumes/new"`,
+	} {
+		if text := s.get("root", page).is(http.StatusOK).Body.String(); !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
 }

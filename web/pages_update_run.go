@@ -186,7 +186,7 @@ func (s *updateHandlers) submitUpdate(ctx context.Context, r *request) (string, 
 		return "", err
 	}
 	most, err := strconv.Atoi(r.field("max_failures"))
-	if err != nil || most < 1 {
+	if err != nil {
 		return "", fault.Field("max_failures", "The number of failures is 1 to %d.", update.MaxFailures)
 	}
 	_, err = s.cfg.Updates.All(ctx, update.Ask{Template: e.Name, By: r.who.User.ID, Force: r.form("force") != "", MaxFailures: most})

@@ -19,7 +19,7 @@ const (
 
 // pageNewVolume shows the form of a new volume.
 func (s *volumeHandlers) pageNewVolume(ctx context.Context, r *request) (templ.Component, error) {
-	return s.form(ctx, r, volume.Volume{Mode: volume.ReadOnly, Grants: volume.Grants{All: true}}, nil)
+	return s.form(ctx, r, volume.Volume{Mode: volume.ReadOnly}, nil)
 }
 
 // pageEditVolume shows the form of a volume that there is.

@@ -96,7 +96,7 @@ func (s *volumeHandlers) pageVolume(ctx context.Context, r *request) (templ.Comp
 	r.head.Set("Content-Security-Policy", workspacePolicy)
 	_, preferences := s.workspace.layout(ctx, r.who)
 	p := views.VolumeDetail{Frame: s.frame(r, v.Name, "volumes"), Volume: item, Preferences: preferences,
-		Files: views.Files{Base: volumeURL(v.Name) + filesPart, Home: v.Target(), State: string(sandbox.Running), Box: v.ID}}
+		Files: views.Files{Base: volumeURL(v.Name) + filesPart, Home: v.Target(), Whole: true, State: string(sandbox.Running), Box: v.ID}}
 	p.Frame.Live = views.Live{Topic: volumeURL(v.Name), Seen: "seen=" + printOf(item)}
 	return views.VolumePage(p), nil
 }

@@ -99,6 +99,9 @@ func TestRollingUpdatePage_RunsShowsAndCancels(t *testing.T) {
 	if text := textOf(s.get("root", "/templates/base").need("#template-older")); !strings.Contains(text, "3 of 4 sandboxes") || !strings.Contains(text, "Update…") {
 		t.Errorf("an admin sees %q", text)
 	}
+	if text := s.get("root", page).Body.String(); !strings.Contains(text, "Programs that were installed outside of the homes") {
+		t.Error("nobody is told what is lost")
+	}
 	text := textOf(s.get("root", page).is(http.StatusOK).need("#rolling-update"))
 	for _, want := range []string{"3 of 4 sandboxes are on an older image.", stageNewest[:8], "Update 3 sandboxes", "ada"} {
 		if !strings.Contains(text, want) {
@@ -163,6 +166,7 @@ func TestUpdateAPI(t *testing.T) {
 	w.call("ada", "POST", "/api/v1/templates/base/update", `{}`).is(http.StatusForbidden)
 	w.call("root", "POST", "/api/v1/templates/none/update", `{}`).is(http.StatusNotFound)
 	w.call("root", "POST", "/api/v1/templates/base/update", `{"max_failures": -1}`).is(http.StatusBadRequest)
+	w.call("root", "POST", "/api/v1/templates/base/update", `{"max_failures": 0}`).problem(http.StatusBadRequest, "invalid", "max_failures")
 	w.call("root", "POST", "/api/v1/templates/base/update", `{}`).is(http.StatusConflict)
 	w.call("root", "GET", "/api/v1/templates/base/update", "").is(http.StatusNotFound)
 }

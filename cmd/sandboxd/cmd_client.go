@@ -224,7 +224,7 @@ func newListCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:     "ls",
 		Short:   "List the sandboxes",
-		Long:    "ls prints the sandboxes that the token may see.",
+		Long:    "ls prints the sandboxes that the token may see. IMAGE is \"older\" for those that 'sandboxd update' puts on a newer image.",
 		Example: "  sandboxd ls\n  sandboxd ls --quiet",
 		Args:    wantArgs(0),
 	})
@@ -244,7 +244,7 @@ func list(ctx context.Context, cmd *cobra.Command, c *client.Client, quiet bool)
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"NAME", "STATE", "TEMPLATE", "OWNER", "LABEL"}}
+	rows := [][]string{{"NAME", "STATE", "TEMPLATE", "IMAGE", "OWNER", "LABEL"}}
 	for _, b := range boxes {
 		if quiet {
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), b.Name); err != nil {
@@ -256,7 +256,11 @@ func list(ctx context.Context, cmd *cobra.Command, c *client.Client, quiet bool)
 		if from == "" {
 			from = b.Image
 		}
-		rows = append(rows, []string{b.Name, b.State, from, b.Owner, orDash(b.Label)})
+		image := ""
+		if b.Update != nil && b.Update.Available {
+			image = "older"
+		}
+		rows = append(rows, []string{b.Name, b.State, from, orDash(image), b.Owner, orDash(b.Label)})
 	}
 	if quiet {
 		return nil

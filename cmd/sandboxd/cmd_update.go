@@ -36,6 +36,9 @@ is gone after an update; the snapshot has it. One that is in use is left alone w
 			return err
 		}
 		u, err := client.Updates{Client: c}.Sandbox(cmd.Context(), name, *force)
+		if said := fault.Message(err); fault.Is(err, fault.Conflict) && !*force && strings.Contains(said, " is in use") {
+			return fault.Wrap(err, fault.Conflict, "%s With --force it is updated all the same.", said)
+		}
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func TestUpdate_FollowsItToTheEnd(t *testing.T) {
 		!strings.Contains(out, "lab: failed, put back as it was: It did not start.") || !strings.Contains(out, "end") || u.asked[0] != `POST /templates/base/update {"force":false,"max_failures":2}` {
 		t.Errorf("%q, %v, asks %s", out, err, u.asked)
 	}
-	if _, err := anywhere(t, "update", "used"); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "terminal main") {
+	if _, err := anywhere(t, "update", "used"); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "terminal main. With --force it is updated all the same.") {
 		t.Error(err)
 	}
 	for _, args := range [][]string{{"update", "../x"}, {"template", "update", "A B"}} {

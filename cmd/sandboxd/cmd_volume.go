@@ -93,9 +93,12 @@ func (o *granting) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.sandboxes, "sandbox", nil, "give it to this `SANDBOX`; repeat it for more")
 }
 
-// change gives what was asked for. The flags that say who gets it replace who got it before.
-func (o *granting) change(f *pflag.FlagSet) client.VolumeChange {
-	var c client.VolumeChange
+// change gives what was asked for. The flags that say who gets it replace who got it before. Invalid when they say more than one thing.
+func (o *granting) change(f *pflag.FlagSet) (c client.VolumeChange, err error) {
+	chosen := len(o.templates) > 0 || len(o.sandboxes) > 0
+	if o.all && o.none || chosen && (o.all || o.none) {
+		return c, fault.New(fault.Invalid, "Say who gets the volume in one way: --all, --none, or --template and --sandbox.")
+	}
 	if f.Changed("note") {
 		c.Note = &o.note
 	}
@@ -105,10 +108,10 @@ func (o *granting) change(f *pflag.FlagSet) client.VolumeChange {
 	if f.Changed("rename") {
 		c.Name = &o.rename
 	}
-	if o.all || o.none || len(o.templates) > 0 || len(o.sandboxes) > 0 {
+	if o.all || o.none || chosen {
 		c.GivenTo = &client.VolumeGrants{All: o.all, Templates: append([]string{}, o.templates...), Sandboxes: append([]string{}, o.sandboxes...)}
 	}
-	return c
+	return c, nil
 }
 
 func newVolumeCreateCmd() *cobra.Command {
@@ -119,12 +122,15 @@ func newVolumeCreateCmd() *cobra.Command {
 	cmd.GroupID = ""
 	o.flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		change, err := o.change(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		change.Name = &args[0]
 		c, err := r.dial()
 		if err != nil {
 			return err
 		}
-		change := o.change(cmd.Flags())
-		change.Name = &args[0]
 		v, err := c.Volumes().Create(cmd.Context(), change)
 		if err != nil {
 			return err
@@ -147,11 +153,18 @@ func newVolumeSetCmd() *cobra.Command {
 		if err := checkVolume(args[0]); err != nil {
 			return err
 		}
+		change, err := o.change(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		if change == (client.VolumeChange{}) {
+			return fault.New(fault.Invalid, "Nothing was asked for. See '%s --help' for what can be changed.", cmd.CommandPath())
+		}
 		c, err := r.dial()
 		if err != nil {
 			return err
 		}
-		v, err := c.Volumes().Change(cmd.Context(), args[0], o.change(cmd.Flags()))
+		v, err := c.Volumes().Change(cmd.Context(), args[0], change)
 		if err != nil {
 			return err
 		}
@@ -162,15 +175,20 @@ func newVolumeSetCmd() *cobra.Command {
 
 func newVolumeDeleteCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{Use: "delete NAME", Short: "Delete a volume with all files in it",
-		Long:    "delete deletes a volume. Sandboxes that have it keep it until they are started again; with the last of them its files are removed.",
-		Example: "  sandboxd volume delete models", Args: wantArgs(1)})
+		Long: `delete deletes a volume. Sandboxes that have it keep it until they are started again; with the last of them its files are removed.
+At a terminal it asks for the name again; elsewhere it needs --yes.`,
+		Example: "  sandboxd volume delete models\n  sandboxd volume delete models --yes", Args: wantArgs(1)})
 	cmd.GroupID = ""
+	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkVolume(args[0]); err != nil {
 			return err
 		}
 		c, err := r.dial()
 		if err != nil {
+			return err
+		}
+		if err := confirm(cmd, *yes, args[0], "This deletes the volume "+args[0]+" with all files in it."); err != nil {
 			return err
 		}
 		if err := c.Volumes().Delete(cmd.Context(), args[0]); err != nil {

@@ -36,6 +36,7 @@ func TestVolumes_AreMadeFilledGivenAndDeleted(t *testing.T) {
 		t.Fatalf("upload: %d %s", status, text)
 	}
 	p.sees("it in the tree", `document.querySelector('.tree-row[data-path$="/deep"]') !== null`)
+	p.sees("where it is", `document.querySelector("sandbox-files .path-field").value === "/volumes/models" && document.querySelector('sandbox-files button[aria-label="Home"]') === null`)
 	p.pictures("volume")
 	p.restartsFor(s, dashboard)
 	if got := s.in("cat /volumes/models/deep/hello.txt /opt/mine"); got != "hello from the admin\ninstalled\n" {
@@ -52,10 +53,11 @@ func (p *person) makesAVolume(dashboard string) {
 	p.sees("the one that is there", current+` && document.querySelector('[data-volume="shared"]')?.textContent.includes("All sandboxes")`)
 	p.pictures("volumes-none")
 	p.does("ask for one", chromedp.Click(`.page-head a[href="/volumes/new"]`))
-	p.sees("the form", sheetIsOpen+` && !document.querySelector(".volume-grants").checkVisibility()`)
+	p.sees("the form", sheetIsOpen+` && document.querySelector("#volume-give").value === "chosen" && document.querySelector(".volume-grants").checkVisibility()`)
 	p.does("fill it in", chromedp.SetValue("#volume-name", "Models"), chromedp.SetValue("#volume-note", "Model weights"), chromedp.SetValue("#volume-mode", "rw"),
-		chromedp.SetValue("#volume-give", "chosen"))
-	p.sees("the lists", `document.querySelector(".volume-grants").checkVisibility()`)
+		chromedp.SetValue("#volume-give", "all"))
+	p.sees("no lists", `!document.querySelector(".volume-grants").checkVisibility()`)
+	p.does("call for chosen ones", chromedp.SetValue("#volume-give", "chosen"))
 	p.does("choose", chromedp.Click(`.volume-grants [name="sandboxes"]`), chromedp.Click("#sheet .button.primary"))
 	p.sees("what is wrong", `document.querySelector("#sheet").textContent.includes("A name has up to 32") && document.querySelector('.volume-grants [name="sandboxes"]').checked`)
 	p.pictures("volume-form")

@@ -21,6 +21,12 @@ type Sandbox struct {
 	State    string    `json:"state"`
 	Owner    string    `json:"owner"`
 	Created  time.Time `json:"created_at"`
+	Update   *Standing `json:"update"` // nil for one of a plain image
+}
+
+// Standing says how the image of a sandbox stands to that of its template.
+type Standing struct {
+	Available bool `json:"available"` // the template gives another image now
 }
 
 // maxPages bounds a list.

@@ -76,7 +76,7 @@ func (e *Engine) create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.makeHome(ctx, b); err != nil {
 		return err
 	}
-	if err := e.makeVolumes(ctx, b); err != nil {
+	if err := e.makeVolumes(ctx, b.Volumes); err != nil {
 		return err
 	}
 	addr, err := e.address(ctx, b)

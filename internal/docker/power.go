@@ -46,7 +46,11 @@ func (e *Engine) revive(ctx context.Context, id string, cause error) error {
 	if err != nil {
 		return err
 	}
-	if mended {
+	remade, err := e.remakeVolumes(ctx, found)
+	if err != nil {
+		return err
+	}
+	if mended || remade {
 		cause = start()
 	}
 	if cause != nil && !found.State.Running {

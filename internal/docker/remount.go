@@ -81,7 +81,7 @@ func (e *Engine) remount(ctx context.Context, b sandbox.ContainerSpec, box conta
 			return err
 		}
 	}
-	if err := e.makeVolumes(ctx, b); err != nil {
+	if err := e.makeVolumes(ctx, b.Volumes); err != nil {
 		return err
 	}
 	addr, err := e.address(ctx, b)

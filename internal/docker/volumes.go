@@ -46,7 +46,7 @@ func (e *connection) volumeLabels() map[string]string {
 // MakeVolume makes a volume, in the pool if there is one, or leaves the one that is there, and gives its folder on the engine's host. See
 // volume.Engine. It continues like Create when ctx ends.
 func (v *volumes) MakeVolume(ctx context.Context, id string) (folder string, err error) {
-	if folder = v.folder(id); folder != "" {
+	if folder = v.folder(id); folder != "" && v.hasVolume(ctx, id) {
 		return folder, nil
 	}
 	err = v.detached(ctx, v.volumeName(id), "make the volume", createLimit, func(ctx context.Context) error {
@@ -60,6 +60,18 @@ func (v *volumes) MakeVolume(ctx context.Context, id string) (folder string, err
 		return nil
 	})
 	return v.folder(id), err
+}
+
+// hasVolume says whether the engine has a volume and its view. Either may have been removed by hand.
+func (v *volumes) hasVolume(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for _, name := range []string{v.volumeName(id), v.resource(id) + partView} {
+		if _, err := v.client.Load().VolumeInspect(ctx, name); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *volumes) folder(id string) string {
@@ -181,14 +193,26 @@ func (v *volumes) VolumeIDs(ctx context.Context) ([]string, error) {
 	return slices.Compact(ids), err
 }
 
-// makeVolumes makes those that b is to have.
-func (v *volumes) makeVolumes(ctx context.Context, b sandbox.ContainerSpec) error {
-	for _, m := range b.Volumes {
+// makeVolumes makes those of list that the engine does not have.
+func (v *volumes) makeVolumes(ctx context.Context, list []sandbox.Mount) error {
+	for _, m := range list {
 		if _, err := v.MakeVolume(ctx, m.Volume); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// remakeVolumes makes those of a container that were removed by hand: the engine lets go of a volume of which only the view is used.
+func (v *volumes) remakeVolumes(ctx context.Context, found container.InspectResponse) (mended bool, err error) {
+	if found.Config == nil {
+		return false, nil
+	}
+	list := sandbox.ParseMounts(found.Config.Labels[labelVolumes])
+	if !slices.ContainsFunc(list, func(m sandbox.Mount) bool { return !v.hasVolume(ctx, m.Volume) }) {
+		return false, nil
+	}
+	return true, v.makeVolumes(ctx, list)
 }
 
 // volumeMounts are those of b. The engine has no options for a mount, and takes away those that there are when it makes one read-only: so what

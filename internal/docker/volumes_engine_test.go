@@ -108,6 +108,41 @@ func TestVolumes_AreMountedAsTheyAreGiven(t *testing.T) {
 	})
 }
 
+func TestVolumes_OneThatWasRemovedByHandIsMadeAnew(t *testing.T) {
+	bothWays(t, func(t *testing.T, change ...func(*Config)) {
+		e := openTest(t, change...)
+		cli, owner := e.client.Load(), []check{{"its user can write", "1000", "touch /volumes/data/own && stat -c %u /volumes/data", 0, "1000"}}
+		id, _ := newVolume(t, e)
+		for _, name := range []string{e.resource(id) + partView, e.volumeName(id)} {
+			if err := cli.VolumeRemove(t.Context(), name, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writer := running(t, e, "patient", has(sandbox.Mount{Volume: id, Target: "/volumes/data"}))
+		checkAll(t, e, writer.ID, owner)
+		if e.c.Pool != nil {
+			checkAll(t, e, writer.ID, []check{{"options", "0", "grep ' /volumes/data ' /proc/mounts | grep -w rw | grep nosuid | grep nodev", 0, ""}})
+		}
+		if err := e.Remove(t.Context(), writer.ID); err != nil {
+			t.Fatal(err)
+		}
+		reader := running(t, e, "patient", has(sandbox.Mount{Volume: id, Target: "/shared", ReadOnly: true}))
+		if err := e.Stop(t.Context(), reader.ID, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := cli.VolumeRemove(t.Context(), e.volumeName(id), false); err != nil { // the engine has only the view in use
+			t.Fatal(err)
+		}
+		if err := e.Start(t.Context(), reader.ID); err != nil {
+			t.Fatal(err)
+		}
+		checkAll(t, e, reader.ID, []check{{"a view of it", "0", "grep ' /shared ' /proc/mounts | grep -w ro | grep nosuid && stat -c %u /shared", 0, "1000"}})
+		writer = running(t, e, "patient", has(sandbox.Mount{Volume: id, Target: "/volumes/data"}))
+		checkAll(t, e, writer.ID, append(owner, check{"what was written", "1000", "echo text >/volumes/data/seen", 0, ""}))
+		checkAll(t, e, reader.ID, []check{{"the same volume", "1000", "cat /shared/seen", 0, "text"}})
+	})
+}
+
 // Nothing that a sandbox is asked for with names a path of the host: its volumes are ids of this instance's.
 func TestVolumes_NoneIsAPathOfTheHost(t *testing.T) {
 	e := openTest(t)

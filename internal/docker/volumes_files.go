@@ -91,7 +91,7 @@ func filesRoot() (io.Reader, error) {
 // ServeVolume starts a guest in a container of its own that has the volume at target. See volume.Engine. It is held as a strict sandbox is,
 // has no network, and nothing in it but the guest. It ends with the guest.
 func (v *volumes) ServeVolume(ctx context.Context, id, target, link string) error {
-	if err := v.own(); err != nil {
+	if _, err := v.MakeVolume(ctx, id); err != nil {
 		return err
 	}
 	user := fmt.Sprintf("agent:x:%d:%d::%s:/\n", agentID, agentID, target)

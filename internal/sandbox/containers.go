@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
 	"sandboxd/internal/text"
 )
 
@@ -26,6 +27,22 @@ type containers struct {
 	room      func(ctx context.Context) error // may be nil
 	restarted sync.Map                        // when those were that have ended by themselves, by id
 	made      sync.Map                        // Made, by id, as far as it is known
+	held      sync.Map                        // held, by id, of those that are being updated
+}
+
+// held is what an update began with. The template may change meanwhile, or go.
+type held struct {
+	template catalog.Template
+	image    string
+}
+
+// template gives what s is made from. No template is Invalid, as NotFound is about the engine.
+func (c *containers) template(s Sandbox) (catalog.Template, error) {
+	if h, ok := c.held.Load(s.ID); ok {
+		return h.(held).template, nil
+	}
+	t, err := c.settings.template(s.Spec)
+	return t, fault.Wrap(err, fault.Invalid, "Its template cannot be read: %s", fault.Message(err))
 }
 
 // checkRoom is Unavailable when the host has no room for another sandbox that runs.
@@ -86,7 +103,7 @@ func (c *containers) recreate(ctx context.Context, s Sandbox) error {
 
 // withSpec gets the image, and then has the engine do something with what the container is to be.
 func (c *containers) withSpec(ctx context.Context, s Sandbox, do func(context.Context, ContainerSpec) error) error {
-	t, err := c.settings.template(s.Spec)
+	t, err := c.template(s)
 	if err != nil {
 		return err
 	}
@@ -112,6 +129,9 @@ func (c *containers) withSpec(ctx context.Context, s Sandbox, do func(context.Co
 func (c *containers) image(ctx context.Context, s Sandbox, t catalog.Template) (string, error) {
 	if s.Root != "" {
 		return s.Root, nil
+	}
+	if h, ok := c.held.Load(s.ID); ok {
+		return h.(held).image, nil
 	}
 	c.report(s, Progress{Phase: PhaseImage})
 	ctx, cancel := context.WithTimeout(ctx, imageLimit)

@@ -113,9 +113,9 @@ func (c *containers) remount(ctx context.Context, s Sandbox) error {
 }
 
 func (c *containers) remountTo(ctx context.Context, s Sandbox) error {
-	t, err := c.settings.template(s.Spec)
+	t, err := c.template(s)
 	if err != nil {
-		return fault.Wrap(err, fault.Conflict, "Its volumes have changed, and its template cannot be read: %s", fault.Message(err))
+		return fault.Wrap(err, fault.Conflict, "Its volumes have changed. %s", fault.Message(err))
 	}
 	folder, err := c.guests.Expect(s.ID, setup(s, t))
 	if err != nil {

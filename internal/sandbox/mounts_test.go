@@ -108,7 +108,7 @@ func TestMounts_ChangeWithAnUpdate(t *testing.T) {
 			has(t, w, m, s, models)
 			w.volumes.Store(&[]sandbox.Mount{cache})
 			remounted := w.engine.Calls(sandboxtest.OpRemount)
-			err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+			err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
 				has(t, w, m, s, cache)
 				w.volumes.Store(&[]sandbox.Mount{cache, models})
 				return check

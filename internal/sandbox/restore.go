@@ -86,7 +86,7 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 			return k.containers.fail(ctx, s, err)
 		}
 		if err != nil {
-			return err
+			return k.notYet(s, err)
 		}
 		return k.revert(ctx, s)
 	}

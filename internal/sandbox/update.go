@@ -7,8 +7,10 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Update puts a sandbox on the image that its template gives now.
+// Update puts a sandbox on another image of its template.
 type Update struct {
+	// Image is the reference of that image, which the engine has: nothing is built while the sandbox is stopped.
+	Image string
 	// Back is what it is made again when the update fails or is cut off: a snapshot of it as it is. Root is that snapshot's image.
 	Back Revert
 	// Unused says whether nothing uses it; it is asked in the sandbox's turn, once a later use can see that it is updated and before
@@ -25,11 +27,12 @@ var (
 	ErrTakenBack = errors.New("the update was taken back")
 )
 
-// Update stops a sandbox, makes its container anew from the image that its template gives now, with the same home, starts it and has it
-// checked. It returns when that is done. What its container had changed outside of the home is gone then, also where it was made from a
+// Update stops a sandbox, makes its container anew from u.Image and the template as it is at the beginning, with the same home, starts it and
+// has it checked. It returns when that is done. What its container had changed outside of the home is gone then, also where it was made from a
 // snapshot. It runs afterwards if it ran before; one that was frozen is asleep, and one that has failed is stopped. When it does not start,
 // is not ready in time or Check fails, it is reverted to u.Back, and the error has ErrTakenBack and the cause; when sandboxd is ended
-// meanwhile, the next Run reverts it. Kinds as for Revert; Conflict with ErrInUse, Unavailable when the host has no room for a sandbox that
+// meanwhile, the next Run reverts it, as soon as its template can be read. Kinds as for Revert; Invalid when its template cannot be read,
+// Conflict with ErrInUse, Unavailable when the host has no room for a sandbox that
 // does not run, and those of Check.
 func (k *keeper) Update(ctx context.Context, ref Ref, u Update) error {
 	return k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
@@ -45,11 +48,16 @@ func (k *keeper) Update(ctx context.Context, ref Ref, u Update) error {
 }
 
 func (k *keeper) update(ctx context.Context, s Sandbox, u Update) error {
+	t, err := k.containers.template(s)
+	if err != nil {
+		return err
+	}
+	k.containers.held.Store(s.ID, held{t, u.Image})
+	defer k.containers.held.Delete(s.ID)
 	was := s
 	s.CutOff, s.Revert = restored[s.State], u.Back
 	s.Revert.Update = true
-	s, err := k.set(ctx, s, Restoring, "") // from here on it is reverted, unless the update succeeds
-	if err != nil {
+	if s, err = k.set(ctx, s, Restoring, ""); err != nil { // from here on it is reverted, unless the update succeeds
 		return err
 	}
 	if u.Unused != nil && !u.Unused() {
@@ -67,14 +75,14 @@ func (k *keeper) update(ctx context.Context, s Sandbox, u Update) error {
 	}
 	k.log.Warn("update of a sandbox failed; it is put back", "sandbox", s.Name, "error", err)
 	if backErr := k.takeBack(context.WithoutCancel(ctx), s); backErr != nil {
-		return errors.Join(err, backErr)
+		return fault.Wrap(errors.Join(err, backErr), fault.KindOf(err), "%s %s", fault.Message(err), fault.Message(backErr))
 	}
 	return errors.Join(err, ErrTakenBack)
 }
 
 // takeBack makes s what it was before an update that has failed or was cut off, also after a crash. What moves the home is made from the
 // image of the container, and that of the update may be what does not work: so the container is made anew first. When something of that
-// fails the intent stays, and the next reconcile tries again.
+// fails the intent stays, and the next reconcile tries again. The message of the error is a sentence that says so.
 func (k *keeper) takeBack(ctx context.Context, s Sandbox) error {
 	whole := s
 	whole.Root, whole.Base = s.Revert.Root, s.Revert.Base
@@ -87,18 +95,24 @@ func (k *keeper) takeBack(ctx context.Context, s Sandbox) error {
 	}
 	if fault.Is(err, fault.NotFound) {
 		if _, exists, findErr := k.containers.find(ctx, s.ID); findErr == nil && !exists {
-			_, err = k.set(ctx, s, Failed, lostProblem)
-			return err
+			return k.containers.fail(ctx, s, fault.Wrap(err, fault.NotFound, lostProblem))
 		}
 		return k.containers.fail(ctx, s, fault.Wrap(err, fault.NotFound,
 			"Its update failed, and the snapshot that was taken before is gone, so it cannot be put back. Start it as it is, or restore it to another snapshot."))
 	}
 	if err != nil {
-		k.log.Warn("sandbox is not put back yet after its update", "sandbox", s.Name, "error", err)
-		k.report(s, Progress{Phase: PhaseRestore, Detail: "Not put back yet: " + clean(fault.Message(err)) + " Trying again."})
-		return err
+		return k.notYet(s, err)
 	}
-	return k.afterCopyIn(ctx, s)
+	err = k.afterCopyIn(ctx, s)
+	return fault.Wrap(err, fault.KindOf(err), "It is put back, but not wholly: %s", fault.Message(err))
+}
+
+// notYet says that s is not put back because of err, and gives that as an error.
+func (k *keeper) notYet(s Sandbox, err error) error {
+	why := clean(fault.Message(err))
+	k.log.Warn("sandbox is not put back yet", "sandbox", s.Name, "error", err)
+	k.report(s, Progress{Phase: PhaseRestore, Detail: "Not put back yet: " + why + " Trying again."})
+	return fault.Wrap(err, fault.KindOf(err), "It is not put back yet: %s That is tried again.", why)
 }
 
 // renew makes the container of s anew, and stores that the update has succeeded, which nothing takes back from then on.

@@ -57,7 +57,8 @@ func TestUpdate_PutsItOnTheNewImageWithItsHome(t *testing.T) {
 				t.Errorf("%s: before: %+v", was, st)
 			}
 			checked := false
-			err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(ctx context.Context, box sandbox.Sandbox) error {
+			w.images.set(0, fault.New(fault.Invalid, "The template was changed meanwhile.")) // and nobody asks for its image
+			err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(ctx context.Context, box sandbox.Sandbox) error {
 				now, err := m.Current(ctx, s.Ref())
 				i, _ := w.engine.instance(t, s.ID)
 				if checked = true; err != nil || !now.Updating() || !i.Running || i.Image != newest {
@@ -88,7 +89,6 @@ func TestUpdate_ThatFailsIsTakenBack(t *testing.T) {
 	}{
 		"the check":   {func(*world) {}, broken, "The service web does not work."},
 		"the start":   {func(w *world) { w.engine.Fail(sandboxtest.OpStart, fault.New(fault.Invalid, "No such program.")) }, nil, "No such program."},
-		"the image":   {func(w *world) { w.images.set(0, fault.New(fault.Invalid, "Step 4 failed.")) }, nil, "Step 4 failed."},
 		"the new one": {func(w *world) { w.engine.NoImage(newest) }, nil, "No such image"},
 		"the guest": {func(w *world) {
 			w.guests.silence("lab", true)
@@ -100,7 +100,7 @@ func TestUpdate_ThatFailsIsTakenBack(t *testing.T) {
 			play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 				s := aged(t, w, m, was)
 				c.trouble(w)
-				err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+				err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
 					w.engine.PutHome(s.ID, newFiles) // what the new image's programs have done
 					return c.check
 				}})
@@ -123,7 +123,7 @@ func TestUpdate_IsTakenBackFromAContainerOfTheOldImage(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := aged(t, w, m, sandbox.Running)
 		w.engine.refuse(sandboxtest.OpCopyIn, fault.New(fault.Unavailable, "The disk is full."))
-		err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+		err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
 			return fault.New(fault.Unavailable, "It does not work.")
 		}})
 		now, _ := m.Current(t.Context(), s.Ref())
@@ -138,7 +138,7 @@ func TestUpdate_IsTakenBackFromAContainerOfTheOldImage(t *testing.T) {
 
 		w.engine.NoImage(safety.Root)
 		w.images.retag("3")
-		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error { return errFate }}); err == nil {
+		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: "image-of-base3", Back: safety, Check: func(context.Context, sandbox.Sandbox) error { return errFate }}); err == nil {
 			t.Error("no error")
 		}
 		if now := settled(t, m, "lab", sandbox.Failed); !strings.Contains(now.Problem, "cannot be put back") || !now.Revert.Empty() {
@@ -150,7 +150,7 @@ func TestUpdate_IsTakenBackFromAContainerOfTheOldImage(t *testing.T) {
 func TestUpdate_LeavesAloneWhatIsUsedAgainOrHasNoRoom(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := aged(t, w, m, sandbox.Running)
-		err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Unused: func() bool {
+		err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Unused: func() bool {
 			if now, err := m.Current(t.Context(), s.Ref()); err != nil || !now.Updating() {
 				t.Errorf("asked while it is %+v, %v", now, err)
 			}
@@ -166,7 +166,7 @@ func TestUpdate_LeavesAloneWhatIsUsedAgainOrHasNoRoom(t *testing.T) {
 		}
 		settled(t, m, "lab", sandbox.Stopped)
 		w.full(fault.New(fault.Unavailable, "The host is full."))
-		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety}); !fault.Is(err, fault.Unavailable) || errors.Is(err, sandbox.ErrTakenBack) {
+		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety}); !fault.Is(err, fault.Unavailable) || errors.Is(err, sandbox.ErrTakenBack) {
 			t.Error(err)
 		}
 		settled(t, m, "lab", sandbox.Stopped)
@@ -179,7 +179,7 @@ func TestUpdate_ADeleteEndsIt(t *testing.T) {
 		s := aged(t, w, m, sandbox.Running)
 		begun, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- m.Update(context.Background(), s.Ref(), sandbox.Update{Back: safety, Check: func(ctx context.Context, _ sandbox.Sandbox) error {
+			ended <- m.Update(context.Background(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(ctx context.Context, _ sandbox.Sandbox) error {
 				close(begun)
 				<-ctx.Done()
 				return context.Cause(ctx)
@@ -215,7 +215,7 @@ func TestUpdate_ACrashBeforeAnyCallLeavesAllOrNothing(t *testing.T) {
 					synctest.Wait()
 					s := aged(t, w, m, was)
 					w.fate.arm(n, true, errFate)
-					err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+					err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
 						w.engine.PutHome(s.ID, newFiles)
 						return check
 					}})
@@ -266,7 +266,7 @@ func TestUpdate_ACrashWhileTheContainerIsMadeAnew(t *testing.T) {
 		s := aged(t, w, m, sandbox.Running)
 		w.engine.CutAfter(sandboxtest.AfterDestroy)
 		w.engine.refuse(sandboxtest.OpOpenHome, fault.New(fault.Unavailable, "Away.")) // so that it is not taken back at once
-		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety}); !errors.Is(err, sandboxtest.ErrCut) || errors.Is(err, sandbox.ErrTakenBack) {
+		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety}); !errors.Is(err, sandboxtest.ErrCut) || errors.Is(err, sandbox.ErrTakenBack) {
 			t.Error(err)
 		}
 		end()
@@ -277,6 +277,60 @@ func TestUpdate_ACrashWhileTheContainerIsMadeAnew(t *testing.T) {
 		pass(10 * time.Minute)
 		settled(t, m, "lab", sandbox.Running)
 		wantTakenBack(t, w, m, s, "between the containers")
+	})
+}
+
+// TestUpdate_IsTakenBackThoughItsTemplateHasGone has no template that an update needs go in the middle of it, and its end be the same.
+func TestUpdate_IsTakenBackThoughItsTemplateHasGone(t *testing.T) {
+	for _, was := range []sandbox.State{sandbox.Running, sandbox.Stopped} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := aged(t, w, m, was)
+			err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+				w.templates.change(func(c *templates) { c.broken = true })
+				return fault.New(fault.Unavailable, "It does not work.")
+			}})
+			if !errors.Is(err, sandbox.ErrTakenBack) {
+				t.Error(err)
+			}
+			settled(t, m, "lab", was)
+			wantTakenBack(t, w, m, s, "without its template")
+			err = m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety})
+			if !fault.Is(err, fault.Invalid) || errors.Is(err, sandbox.ErrTakenBack) {
+				t.Errorf("again: %v", err)
+			}
+			settled(t, m, "lab", was)
+		})
+	}
+}
+
+// TestUpdate_ACrashWaitsForTheTemplate ends sandboxd in an update, and has its template gone at the next start.
+func TestUpdate_ACrashWaitsForTheTemplate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m, end := w.run(t)
+		synctest.Wait()
+		s := aged(t, w, m, sandbox.Running)
+		w.engine.CutAfter(sandboxtest.AfterDestroy)
+		w.engine.refuse(sandboxtest.OpOpenHome, fault.New(fault.Unavailable, "Away.")) // so that it is not taken back at once
+		err := m.Update(t.Context(), s.Ref(), sandbox.Update{Image: newest, Back: safety})
+		if !strings.Contains(fault.Message(err), "It is not put back yet: Away.") || errors.Is(err, sandbox.ErrTakenBack) {
+			t.Error(err)
+		}
+		end()
+		w.engine.refuse(sandboxtest.OpOpenHome, nil)
+		w.templates.change(func(c *templates) { c.broken = true })
+		m, end = w.run(t)
+		defer end()
+		pass(3 * time.Minute)
+		now, err := m.Current(t.Context(), s.Ref())
+		p := m.Progress(s.ID)
+		if err != nil || !now.Updating() || !strings.Contains(p.Detail, `There is no template "base"`) {
+			t.Errorf("without its template: %+v, %+v, %v", now, p, err)
+		}
+		w.templates.change(func(c *templates) { c.broken = false })
+		pass(3 * time.Minute)
+		settled(t, m, "lab", sandbox.Running)
+		wantTakenBack(t, w, m, s, "with its template again")
 	})
 }
 

@@ -13,7 +13,7 @@ type Ask struct {
 	Template    string
 	By          string // user id
 	Force       bool   // also those that are in use
-	MaxFailures int    // 0 for 1
+	MaxFailures int    // 1 to MaxFailures
 }
 
 // One begins the update of a sandbox, which continues when the caller leaves, and gives the run. Conflict when it is on the newest image,
@@ -42,9 +42,6 @@ func (s *Service) One(ctx context.Context, box sandbox.Sandbox, by string, force
 // All begins the update of all sandboxes of a template that are on an older image, and gives the run. Invalid names the field that is
 // wrong; NotFound when there is no such template, Conflict when none is on an older image or an update of one is under way.
 func (s *Service) All(ctx context.Context, a Ask) (Run, error) {
-	if a.MaxFailures == 0 {
-		a.MaxFailures = 1
-	}
 	if a.MaxFailures < 1 || a.MaxFailures > MaxFailures {
 		return Run{}, fault.Field("max_failures", "The number of failures is 1 to %d.", MaxFailures)
 	}

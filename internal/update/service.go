@@ -291,7 +291,7 @@ func (s *Service) Older(ctx context.Context, template string) (older []sandbox.S
 
 // Used says that a sandbox is in use, as a Conflict with sandbox.ErrInUse.
 func Used(box sandbox.Sandbox, because []idle.Reason) error {
-	return fault.Wrap(sandbox.ErrInUse, fault.Conflict, "%s is in use: %s. Wait for the end of that, or update it all the same.", box.Name, usedBy(because))
+	return fault.Wrap(sandbox.ErrInUse, fault.Conflict, "%s is in use: %s. Wait for the end of that, or force the update.", box.Name, usedBy(because))
 }
 
 // usedBy names what uses a sandbox: "terminal main, command make test".

@@ -24,7 +24,7 @@ func TestAll_UpdatesTheLeastUsedFirstAndKeepsTheHomes(t *testing.T) {
 		if older, all, err := w.Older(w.t.Context(), "base"); err != nil || len(older) != 0 || all != 3 {
 			w.t.Errorf("before: %v of %d, %v", older, all, err)
 		}
-		if _, err := w.All(w.t.Context(), update.Ask{Template: "base"}); !fault.Is(err, fault.Conflict) {
+		if _, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1}); !fault.Is(err, fault.Conflict) {
 			w.t.Errorf("nothing to do: %v", err)
 		}
 		w.template.change(func() { w.template.tag = "2" })
@@ -96,7 +96,7 @@ func TestAll_LeavesAloneWhatIsInUseAndTriesItOnceMore(t *testing.T) {
 		if !errors.Is(err, sandbox.ErrInUse) || !strings.Contains(fault.Message(err), "command make test") {
 			w.t.Error(err)
 		}
-		r, err = w.All(w.t.Context(), update.Ask{Template: "base"})
+		r, err = w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1})
 		w.ok(err)
 		held.End()
 		if r, err = w.Wait(w.t.Context(), r.ID); err != nil || r.Items[1].State != update.InUse || r.Items[0].State == update.InUse {
@@ -114,7 +114,7 @@ func TestAll_CancelEndsItAfterTheOneUnderWay(t *testing.T) {
 		w.create("b", 2)
 		w.template.change(func() { w.template.tag = "2" })
 		w.engine.Delay(sandboxtest.OpRecreate, time.Minute)
-		r, err := w.All(w.t.Context(), update.Ask{Template: "base"})
+		r, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1})
 		w.ok(err)
 		<-time.After(10 * time.Second)
 		w.ok(w.Cancel(r.ID))
@@ -125,12 +125,47 @@ func TestAll_CancelEndsItAfterTheOneUnderWay(t *testing.T) {
 			w.t.Errorf("again: %v", err)
 		}
 		w.template.change(func() { w.template.tag, w.template.takes = "3", time.Hour })
-		r, err = w.All(w.t.Context(), update.Ask{Template: "base"})
+		r, err = w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1})
 		w.ok(err)
 		synctest.Wait()
 		w.ok(w.Cancel(r.ID))
 		if r, err = w.Wait(w.t.Context(), r.ID); err != nil || how(r) != "cancelled: a skipped, b skipped" {
 			w.t.Errorf("while the image is built: %s, %v", how(r), err)
+		}
+	})
+}
+
+// TestAll_HoldsToItsImage has the template be changed, to one that cannot be built, while the first of two is updated.
+func TestAll_HoldsToItsImage(t *testing.T) {
+	within(t, func(w *world) {
+		a, b := w.create("a", 1), w.create("b", 2)
+		w.template.change(func() { w.template.tag = "2" })
+		w.engine.Delay(sandboxtest.OpStop, time.Minute)
+		r, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1})
+		w.ok(err)
+		<-time.After(10 * time.Second)
+		w.template.change(func() { w.template.tag, w.template.built = "3", fault.New(fault.Invalid, "Step 4 failed.") })
+		r, err = w.Wait(w.t.Context(), r.ID)
+		if err != nil || how(r) != "done: a updated, b updated" || w.image(a) != "image:2" || w.image(b) != "image:2" {
+			w.t.Errorf("%s with %s and %s, %v", how(r), w.image(a), w.image(b), err)
+		}
+	})
+}
+
+func TestAll_SaysThatOneIsNotPutBackYet(t *testing.T) {
+	within(t, func(w *world) {
+		a := w.create("a", 1)
+		w.template.change(func() { w.template.tag, w.template.sick["a"] = "2", true })
+		w.engine.Fail(sandboxtest.OpCopyIn, fault.New(fault.Unavailable, "The disk is full."))
+		i := w.all(update.Ask{}).Items[0]
+		for _, want := range []string{"The service web does not work", "It is not put back yet: The disk is full. That is tried again."} {
+			if i.TakenBack || i.State != update.Broken || !strings.Contains(i.Problem, want) {
+				w.t.Errorf("%+v, want %q", i, want)
+			}
+		}
+		<-time.After(5 * time.Minute)
+		if w.now(a).State != sandbox.Running || w.image(a) == "image:2" {
+			w.t.Errorf("later: %+v with %s", w.now(a), w.image(a))
 		}
 	})
 }
@@ -166,7 +201,7 @@ func TestOne_RefusesWhatMakesNoSense(t *testing.T) {
 				w.t.Errorf("%s: %v", what, err)
 			}
 		}
-		if _, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: -1}); fault.FieldOf(err) != "max_failures" {
+		if _, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 0}); fault.FieldOf(err) != "max_failures" {
 			w.t.Error(err)
 		}
 		w.template.change(func() { w.template.tag, w.template.takes = "2", time.Minute })
@@ -194,7 +229,7 @@ func TestAll_TheEndOfSandboxdIsOnRecordAndNothingIsHalf(t *testing.T) {
 			for _, op := range []sandboxtest.Op{sandboxtest.OpCommit, sandboxtest.OpStop, sandboxtest.OpRecreate, sandboxtest.OpStart} {
 				w.engine.Delay(op, 10*time.Second)
 			}
-			r, err := w.All(w.t.Context(), update.Ask{Template: "base"})
+			r, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1})
 			w.ok(err)
 			<-time.After(after)
 			w.restart()

@@ -132,7 +132,7 @@ func (w *work) update(at int) {
 		i.State, i.Problem = InUse, "It is "+string(box.State)+"."
 		return
 	}
-	u := sandbox.Update{}
+	u := sandbox.Update{Image: w.run.Image}
 	if !w.run.Force {
 		if because := w.c.InUse(w.life, box); len(because) > 0 {
 			i.State, i.Problem = InUse, usedBy(because)
@@ -148,15 +148,14 @@ func (w *work) update(at int) {
 		<-w.life.Done() // it ends as well, if not at the very moment
 		return
 	}
-	w.note(i, box, err)
+	w.note(i, err)
 	if i.State == Broken {
 		i.Log = c.log
 	}
 }
 
 // note notes how the update of a sandbox went.
-func (w *work) note(i *Item, box sandbox.Sandbox, err error) {
-	began := i.Safety != "" // nothing is done to a sandbox before
+func (w *work) note(i *Item, err error) {
 	switch {
 	case err == nil:
 		i.State = Updated
@@ -172,9 +171,5 @@ func (w *work) note(i *Item, box sandbox.Sandbox, err error) {
 		return
 	}
 	i.State, i.Problem, i.TakenBack = Broken, fault.Message(err), errors.Is(err, sandbox.ErrTakenBack)
-	now, rowErr := w.c.Sandboxes.Current(w.life, box.Ref())
-	if began && !i.TakenBack && rowErr == nil && now.Updating() {
-		i.Problem += " It is put back as it was as soon as that can be done."
-	}
 	w.c.Log.Warn("update of a sandbox failed", "sandbox", i.Sandbox, "taken_back", i.TakenBack, "error", err)
 }

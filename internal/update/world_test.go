@@ -133,7 +133,7 @@ func (w *world) image(box sandbox.Sandbox) string {
 // all updates all of the template, and waits for the end.
 func (w *world) all(a update.Ask) update.Run {
 	w.t.Helper()
-	a.Template, a.By = "base", "root"
+	a.Template, a.By, a.MaxFailures = "base", "root", max(a.MaxFailures, 1)
 	r, err := w.All(w.t.Context(), a)
 	w.ok(err)
 	r, err = w.Wait(w.t.Context(), r.ID)

@@ -130,7 +130,7 @@ func TestShared_IsThereFromTheFirstStartAndStaysAsItIs(t *testing.T) {
 
 func TestMounts_AreThoseOfAllOfTheTemplateAndOfTheSandboxItself(t *testing.T) {
 	s, _ := open(t, &volumetest.Store{})
-	create(t, s, volume.Volume{Name: "zoo", Mode: volume.ReadWrite, Grants: volume.Grants{All: true, Templates: []string{"base"}}})
+	create(t, s, volume.Volume{Name: "zoo", Mode: volume.ReadWrite, Grants: volume.Grants{All: true}})
 	create(t, s, volume.Volume{Name: "tpl", Mode: volume.ReadOnly, Grants: volume.Grants{Templates: []string{"base"}}})
 	create(t, s, volume.Volume{Name: "own", Mode: volume.ReadOnly, Grants: volume.Grants{Sandboxes: []string{"1"}}})
 	for want, box := range map[string]sandbox.Sandbox{

@@ -121,8 +121,8 @@ func (g Grants) checked(old Grants, template func(string) bool) (Grants, error) 
 	if len(g.Templates) > maxGrants || len(g.Sandboxes) > maxGrants {
 		return g, fault.Field("sandboxes", "Choose at most %d. To have it in more, choose all sandboxes.", maxGrants)
 	}
-	if g.All {
-		return Grants{All: true}, nil
+	if g.All && (g.Templates != nil || g.Sandboxes != nil) {
+		return g, fault.Field("sandboxes", "A volume is for all sandboxes, or for chosen ones and those of chosen templates. Say one of both.")
 	}
 	for _, name := range g.Templates {
 		if !slices.Contains(old.Templates, name) && !template(name) {

@@ -238,7 +238,7 @@ class SandboxEditor extends HTMLElement {
   #drawBar() {
     const t = this.#shown;
     if (!t) return;
-    this.crumb.replaceChildren(textElement(tidy(t.path, this.home)));
+    this.crumb.replaceChildren(textElement(tidy(t.path, this.home, "whole" in this.dataset)));
     this.crumb.title = decodeText(t.path);
     this.modes.hidden = !t.both;
     this.source.setAttribute("aria-pressed", String(t.mode === "source"));

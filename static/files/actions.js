@@ -172,7 +172,7 @@ export class FileActions {
 
   // #displayName names a folder in a sentence.
   #displayName(folder) {
-    return folder === this.files.home ? "~" : plainName(baseOf(folder)) || "/";
+    return folder === this.files.home && !this.files.whole ? "~" : plainName(baseOf(folder)) || "/";
   }
 
   #askTaken(taken, folder) {

@@ -30,6 +30,7 @@ class SandboxFiles extends HTMLElement {
     this.#started = false;
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
+    this.whole = "whole" in this.dataset; // the home is shown as the path that it is
     this.base = this.dataset.base;
     this.files = new Files(this.base, this.home, this.dataset.box);
     this.tree = new Tree();
@@ -77,11 +78,11 @@ class SandboxFiles extends HTMLElement {
 
   #draw() {
     this.view = new TreeView(this);
-    this.path = new PathBar({ files: this.files, home: this.home, go: (path) => this.#go(path) });
-    this.find = new FindView({ files: this.files, home: this.home, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#setView("tree") });
-    this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#setView("tree"), restored: () => this.loader.reloadAll() });
+    this.path = new PathBar({ files: this.files, home: this.home, whole: this.whole, go: (path) => this.#go(path) });
+    this.find = new FindView({ files: this.files, home: this.home, whole: this.whole, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#setView("tree") });
+    this.trash = new TrashView({ files: this.files, home: this.home, whole: this.whole, close: () => this.#setView("tree"), restored: () => this.loader.reloadAll() });
     this.panel = new UploadPanel(this.uploads);
-    const home = button("home", "Home", () => this.#go(this.home));
+    const home = button(this.whole ? "box" : "home", this.whole ? "Volume" : "Home", () => this.#go(this.home));
     const up = button("up", "Parent folder", () => this.#go(parentOf(this.tree.root.path)));
     const more = menuButton(button("dots", "More"), () => paneMenu(this), { label: "Files" });
     const add = menuButton(button("plus", "New or upload"), () => this.#addMenu(), { label: "New" });

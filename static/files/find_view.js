@@ -65,7 +65,7 @@ export class FindView {
   // start shows the view for a folder.
   start(folder) {
     this.folder = folder;
-    this.place.replaceChildren("in ", textElement(tidy(folder, this.owner.home)));
+    this.place.replaceChildren("in ", textElement(tidy(folder, this.owner.home, this.owner.whole)));
     this.field.focus();
     this.field.select();
     if (this.field.value) this.run();

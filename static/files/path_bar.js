@@ -46,7 +46,7 @@ export class PathBar {
   }
 
   #reset() {
-    this.field.value = isText(this.path) ? tidy(this.path, this.owner.home) : decodeText(this.path);
+    this.field.value = isText(this.path) ? tidy(this.path, this.owner.home, this.owner.whole) : decodeText(this.path);
     this.field.scrollLeft = this.field.scrollWidth;
   }
 
@@ -118,7 +118,7 @@ export class PathBar {
   #take(i, go) {
     const { path, into } = this.#shown[i];
     if (go || !isText(path)) return this.#go(path);
-    this.field.value = tidy(path, this.owner.home) + (into ? "/" : "");
+    this.field.value = tidy(path, this.owner.home, this.owner.whole) + (into ? "/" : "");
     this.#close();
     if (into) this.#suggest();
   }

@@ -93,9 +93,10 @@ export function decodeText(encoded) {
   return lenient.decode(bytesOf(encoded));
 }
 
-// tidy returns a path for display, with "~" for the home.
-export function tidy(path, home) {
+// tidy returns a path for display, with "~" for the home unless that is shown whole.
+export function tidy(path, home, whole) {
   const text = decodeText(path);
+  if (whole) return text;
   const from = decodeText(home);
   if (text === from) return "~";
   return from !== "/" && text.startsWith(`${from}/`) ? `~${text.slice(from.length)}` : text;

@@ -36,6 +36,8 @@ test("paths are split and joined", () => {
   assert.equal(p.relative("/ab", "/a"), null);
   assert.equal(p.within("/ab", "/a"), false);
   assert.equal(p.tidy("/home/agent/x", "/home/agent"), "~/x");
+  assert.equal(p.tidy("/volumes/data", "/volumes/data", true), "/volumes/data");
+  assert.equal(p.tidy("/volumes/data/x%20y", "/volumes/data", true), "/volumes/data/x y");
   assert.equal(p.tidy("/home/agentx", "/home/agent"), "/home/agentx");
   assert.equal(p.tidy("/", "/"), "~");
 });

@@ -73,7 +73,7 @@ export class TrashView {
       else this.#picked.delete(t.id);
       this.#act();
     });
-    const where = tidy(parentOf(t.path), this.owner.home);
+    const where = tidy(parentOf(t.path), this.owner.home, this.owner.whole);
     return h("label", { class: "trash-row", title: `${plainName(t.path)}\nDeleted ${fullTime(t.deleted)}` }, box,
       h("span", { class: `glyph${look.folder ? " folder" : ""}` }, icon(look.icon)),
       h("span", { class: "trash-name" }, nameElement(baseOf(t.path)), h("span", { class: "target" }, where)),

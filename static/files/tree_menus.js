@@ -43,7 +43,7 @@ function folderItems(files, node, top) {
 export function paneMenu(files) {
   const { tree, actions, loader } = files;
   return [
-    { icon: "home", text: "Home", act: () => files.go(files.home) },
+    { icon: files.whole ? "box" : "home", text: files.whole ? "Volume" : "Home", act: () => files.go(files.home) },
     { icon: "up", text: "Parent folder", key: "Alt+↑", off: tree.root.path === "/", act: () => files.go(parentOf(tree.root.path)) },
     null,
     { text: "Show hidden files", checked: tree.showHidden, act: () => showHidden(files) },
