@@ -65,7 +65,7 @@ func (s *Service) SetSource(ctx context.Context, name string, n NewSource) (Sour
 		return Source{}, err
 	}
 	old, had := s.source(name)
-	src := Source{Template: name, URL: text.Trim(n.URL), Ref: text.Trim(n.Ref), Path: strings.Trim(text.Trim(n.Path), "/"), HostKeys: text.Trim(n.HostKey)}
+	src := Source{Template: name, URL: git.Address(n.URL), Ref: text.Trim(n.Ref), Path: strings.Trim(text.Trim(n.Path), "/"), HostKeys: text.Trim(n.HostKey)}
 	from, err := s.c.entered(src, n, old)
 	if err == nil {
 		err = from.Check()
