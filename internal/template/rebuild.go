@@ -137,6 +137,11 @@ func (s *Service) rebuildDue(ctx context.Context, p Plan, at time.Time) {
 	if err == nil {
 		err = s.Rebuild(p.Template, o)
 	}
+	if fault.Is(err, fault.NotFound) { // a folder of the configuration is gone, and the template with it
+		if err = s.dropPlan(ctx, p.Template); err == nil {
+			err = fault.New(fault.NotFound, "The template %.64s is gone. Its schedule was removed.", p.Template)
+		}
+	}
 	if err != nil && ctx.Err() == nil {
 		s.unbuilt(p.Template, o, now(), err)
 	}

@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,44 @@ func TestPlan_RebuildsWhenItIsDueAndOnceForWhatWasMissed(t *testing.T) {
 		list, err := w.Builds(t.Context(), "base")
 		if err != nil || len(list) != 1 || list[0].Why != catalog.WhySchedule || len(w.failed) != 1 {
 			t.Errorf("builds are %+v, %v; failed %v", list, err, w.failed)
+		}
+	})
+}
+
+// The folder of a template may vanish: its schedule can be removed, and is dropped at its next time, which is told once.
+func TestPlan_OfATemplateThatIsGoneIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		plan := template.Plan{Template: "base", Cron: "0 4 * * *"}
+		for _, byHand := range []bool{true, false} {
+			if _, err := w.SetPlan(t.Context(), plan); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(w.shipped+"/base", w.shipped+"/.base"); err != nil {
+				t.Fatal(err)
+			}
+			if byHand {
+				if _, err := w.SetPlan(t.Context(), template.Plan{Template: "base"}); err != nil {
+					t.Errorf("to remove it gives %v", err)
+				}
+			} else {
+				w.wrong = fault.New(fault.NotFound, "There is no template base.")
+				w.run()
+				time.Sleep(72 * time.Hour)
+				synctest.Wait()
+			}
+			if p, ok := w.Plan("base"); ok {
+				t.Errorf("by hand %t: left is %+v", byHand, p)
+			}
+			if _, err := w.SetPlan(t.Context(), template.Plan{Template: "base"}); !fault.Is(err, fault.NotFound) {
+				t.Errorf("without one: %v", err)
+			}
+			if err := os.Rename(w.shipped+"/.base", w.shipped+"/base"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.failed) != 1 || !strings.Contains(w.failed[0], "is gone. Its schedule was removed.") {
+			t.Errorf("failed are %q", w.failed)
 		}
 	})
 }

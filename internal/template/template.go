@@ -128,6 +128,7 @@ type Templates interface {
 	List() []catalog.Entry
 	Template(name string) (catalog.Template, error)
 	Check(name string, files map[string][]byte) []catalog.Problem
+	CheckFolder(name, dir string) []catalog.Problem
 	BuiltOn(name string) []string
 }
 
