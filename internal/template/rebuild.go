@@ -67,6 +67,8 @@ func (s *Service) Ended(id int64, r catalog.Record) {
 	switch {
 	case r.CutOff:
 		b.State, b.Problem = CutOff, ""
+	case r.Cancelled:
+		b.State = Cancelled
 	case r.Problem != "":
 		b.State = Failed
 	}

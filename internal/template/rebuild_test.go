@@ -134,11 +134,17 @@ func TestRecords_AreKeptAndCutOffByACrash(t *testing.T) {
 	r.Problem, r.Ended, r.Log = "Step 2 failed.", epoch.Add(time.Minute), []string{"one", "two"}
 	id := w.Begun(r)
 	w.Ended(id, r)
+	cancelled := catalog.Record{Template: "base", Began: epoch, Ended: epoch, Problem: "The build was cancelled by ann.", Cancelled: true, Order: r.Order}
+	ended := w.Begun(cancelled)
+	w.Ended(ended, cancelled)
 	left := w.Begun(catalog.Record{Template: "base", Began: epoch})
 	w.open()
 	b, err := w.Build(t.Context(), "base", id)
 	if err != nil || b.State != template.Failed || b.Log != "one\ntwo" || b.Problem != r.Problem || strings.Join(w.failed, "") != "base: Step 2 failed." {
 		t.Errorf("build is %+v, %v, failed %v", b, err, w.failed)
+	}
+	if b, err := w.Build(t.Context(), "base", ended); err != nil || b.State != template.Cancelled || b.Problem != cancelled.Problem {
+		t.Errorf("the cancelled one is %+v, %v", b, err)
 	}
 	if b, err := w.Build(t.Context(), "base", left); err != nil || b.State != template.CutOff || b.Ended.IsZero() {
 		t.Errorf("the one that was cut off is %+v, %v", b, err)
