@@ -177,6 +177,8 @@ var recordings = []recording{
 	{post, "/templates/:name/update/cancel", "template.cancel-update", parameter("name"), ""},
 	{del, "/templates/:name/update", "template.cancel-update", parameter("name"), ""},
 	{post, "/templates/:name/build", "template.build", parameter("name"), ""},
+	{post, "/templates/:name/build/cancel", "template.cancel-build", parameter("name"), ""},
+	{del, "/templates/:name/build", "template.cancel-build", parameter("name"), ""},
 	{post, "/templates/check", "", nil, onlyReads},
 	{put, "/templates/:name", "template.change", parameter("name"), ""},
 	{put, "/templates/:name/edit", "template.change", parameter("name"), ""},

@@ -30,6 +30,19 @@ func (s *templateHandlers) apiBuildTemplate(ctx context.Context, r *request, in 
 	return reply{status: http.StatusAccepted, location: apiPrefix + "/templates/" + e.Name + "/build", body: s.templateShape(ctx, e, ready)}, nil
 }
 
+// apiCancelBuild ends the build of a template's image that is under way or in line.
+func (s *templateHandlers) apiCancelBuild(_ context.Context, r *request, _ none) (reply, error) {
+	return reply{status: http.StatusNoContent}, s.cancelBuild(r)
+}
+
+func (s *templateHandlers) cancelBuild(r *request) error {
+	e, err := s.entry(r.param("name"))
+	if err != nil {
+		return err
+	}
+	return s.cfg.Images.Cancel(e.Name, r.who.User.Name)
+}
+
 // buildShape is the last build of a template's image.
 type buildShape struct {
 	Template string         `json:"template"`

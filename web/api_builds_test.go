@@ -64,3 +64,36 @@ func TestBuildLog_OfWhatIsBuiltEndsAtOnce(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestBuilds_AreCancelledByAdmins(t *testing.T) {
+	w := newWorld(t)
+	w.call("root", "DELETE", "/api/v1/templates/base/build", "").problem(409, "conflict", "")
+	w.images.status = catalog.ImageStatus{State: catalog.ImageBuilding, Step: 1, Steps: 2}
+	w.call("ada", "DELETE", "/api/v1/templates/base/build", "").problem(403, "forbidden", "")
+	w.call("root", "DELETE", "/api/v1/templates/nope/build", "").problem(404, "not_found", "")
+	w.call("root", "DELETE", "/api/v1/templates/base/build", "").is(204)
+	if p := w.images.Status(t.Context(), "base").Problem; p != "The build was cancelled by root." {
+		t.Errorf("it says %q", p)
+	}
+}
+
+func TestTemplatePage_HasACancelButtonWhileItBuilds(t *testing.T) {
+	s := newStage(t)
+	s.images.status = catalog.ImageStatus{State: catalog.ImageBuilding, Step: 1, Steps: 2}
+	for user, want := range map[string]int{"root": 1, "ada": 0} {
+		got := 0
+		for _, form := range s.get(user, "/templates/base").is(200).all("form") {
+			if attr(form, "action") == "/templates/base/build/cancel" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s sees %d buttons", user, got)
+		}
+	}
+	s.post("ada", "/templates/base/build/cancel", nil).is(403)
+	s.post("root", "/templates/base/build/cancel", fields("next", "/templates/base")).leads("/templates/base")
+	if got := s.images.Status(t.Context(), "base").State; got != catalog.ImageFailed {
+		t.Errorf("it is %s", got)
+	}
+}

@@ -103,10 +103,10 @@ func (s *ownTemplateHandlers) apiSetRebuildPlan(ctx context.Context, r *request,
 // buildRecord is one build of a template's image.
 type buildRecord struct {
 	ID      int64      `json:"id"`
-	State   string     `json:"state"` // "running", "done", "failed" or "cut-off"
+	State   string     `json:"state"` // "running", "done", "failed", "cancelled" or "cut-off"
 	Image   string     `json:"image"` // its reference; "" when it did not come to that
 	Commit  string     `json:"commit"`
-	Why     string     `json:"why"` // "asked", "schedule", "base", or "" for a first use
+	Why     string     `json:"why"` // "asked", "schedule", "base", or "" when something needed it
 	By      string     `json:"by"`  // the user who asked, or the template that builds on it
 	Problem string     `json:"problem"`
 	BeganAt time.Time  `json:"began_at"`

@@ -79,6 +79,7 @@ type Templates interface {
 type Images interface {
 	Status(ctx context.Context, name string) catalog.ImageStatus
 	Log(name string) []string
+	Cancel(name, by string) error
 	Subscribe() *event.Subscription[catalog.ImageEvent]
 }
 

@@ -66,7 +66,7 @@ func (s *ownTemplateHandlers) freeName(name string) string {
 
 // fromChoice offers what a new template can begin with.
 func (s *ownTemplateHandlers) fromChoice(chosen string) views.LogChoice {
-	options := []views.Option{{Text: "Nothing: the base image and a few lines"}}
+	options := []views.Option{{Text: "Nothing but the base image"}}
 	for _, e := range s.cfg.Templates.List() {
 		if e.Problem == nil {
 			options = append(options, views.Option{Value: e.Name, Text: "A copy of " + e.Name})
@@ -275,10 +275,11 @@ func gitView(src template.Source, now time.Time) *views.GitSource {
 
 // buildStates are how the states of builds look.
 var buildStates = map[template.State]views.State{
-	template.Running: {Tone: "busy", Icon: "state-busy", Text: "Building", Bar: views.BarNone},
-	template.Done:    {Tone: "good", Icon: "state-done", Text: "Built", Bar: views.BarNone},
-	template.Failed:  {Tone: "bad", Icon: "state-failed", Text: "Failed", Bar: views.BarNone},
-	template.CutOff:  {Tone: "bad", Icon: "warn", Text: "Cut off when sandboxd ended", Bar: views.BarNone},
+	template.Running:   {Tone: "busy", Icon: "state-busy", Text: "Building", Bar: views.BarNone},
+	template.Done:      {Tone: "good", Icon: "state-done", Text: "Built", Bar: views.BarNone},
+	template.Failed:    {Tone: "bad", Icon: "state-failed", Text: "Failed", Bar: views.BarNone},
+	template.Cancelled: {Tone: "still", Icon: "close", Text: "Cancelled", Bar: views.BarNone},
+	template.CutOff:    {Tone: "bad", Icon: "warn", Text: "Cut off when sandboxd ended", Bar: views.BarNone},
 }
 
 // buildItem makes a build ready to show.
@@ -305,7 +306,7 @@ func whyBuilt(b template.Build) string {
 	case catalog.WhyBase:
 		return "for " + b.By
 	}
-	return "on first use"
+	return "for a sandbox that needed it"
 }
 
 // pageBuild shows one build with its log.
@@ -314,6 +315,7 @@ func (s *ownTemplateHandlers) pageBuild(ctx context.Context, r *request) (templ.
 	if err != nil {
 		return nil, err
 	}
-	v := views.BuildDetail{Frame: s.frame(r, "Build of "+b.Template, "templates"), Name: b.Template, Build: buildItem(b, s.cfg.Now()), Ref: b.Ref, Full: b.Problem, Log: b.Log}
+	v := views.BuildDetail{Frame: s.frame(r, "Build of "+b.Template, "templates"), Name: b.Template, Build: buildItem(b, s.cfg.Now()), Ref: b.Ref, Full: b.Problem, Log: b.Log,
+		CanCancel: b.State == template.Running && r.isAdmin()}
 	return views.BuildPage(v), nil
 }

@@ -200,6 +200,11 @@ func profileText(t catalog.Template) string {
 	return "dev: packages can be installed, network allowed"
 }
 
+// submitCancelBuild ends the build of a template's image that is under way or in line.
+func (s *templateHandlers) submitCancelBuild(_ context.Context, r *request) (string, error) {
+	return r.back("/templates/" + r.param("name")), s.cancelBuild(r)
+}
+
 // submitBuild starts building a template's image, whether or not one is there.
 func (s *templateHandlers) submitBuild(_ context.Context, r *request) (string, error) {
 	e, err := s.entry(r.param("name"))

@@ -285,6 +285,7 @@ func (s *Server) templateRoutes() []route {
 		{get, apiPrefix + "/templates", token, api(s.templates.apiTemplates)},
 		{get, apiPrefix + "/templates/:name", token, api(s.templates.apiTemplate)},
 		{post, apiPrefix + "/templates/:name/build", tokenAdmin, api(s.templates.apiBuildTemplate)},
+		{del, apiPrefix + "/templates/:name/build", tokenAdmin, api(s.templates.apiCancelBuild)},
 		{get, apiPrefix + "/templates/:name/build", token, apiLong(s.templates.apiBuildLog)},
 	}
 }
@@ -372,6 +373,7 @@ func (s *Server) templatePages() []route {
 		{get, "/templates", signedIn, page(s.templates.pageTemplates)},
 		{get, "/templates/:name", signedIn, page(s.templates.pageTemplate)},
 		{post, "/templates/:name/build", adminOnly, form(s.templates.submitBuild, nil)},
+		{post, "/templates/:name/build/cancel", adminOnly, form(s.templates.submitCancelBuild, nil)},
 	}
 }
 

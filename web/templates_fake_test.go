@@ -48,6 +48,10 @@ func (c ownCatalog) Check(name string, files map[string][]byte) []catalog.Proble
 	return c.own.Check(name, files)
 }
 
+func (c ownCatalog) CheckFolder(name, dir string) []catalog.Problem {
+	return c.own.CheckFolder(name, dir)
+}
+
 func (c ownCatalog) BuiltOn(name string) []string { return c.own.BuiltOn(name) }
 
 // fakeFetcher has one revision of one template.

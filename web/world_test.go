@@ -432,6 +432,16 @@ func (i *fakeImages) Log(string) []string {
 	return i.log
 }
 
+func (i *fakeImages) Cancel(_, by string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.status.State != catalog.ImageBuilding {
+		return fault.New(fault.Conflict, "It is not being built.")
+	}
+	i.status = catalog.ImageStatus{State: catalog.ImageFailed, Problem: "The build was cancelled by " + by + "."}
+	return nil
+}
+
 func (i *fakeImages) Subscribe() *event.Subscription[catalog.ImageEvent] { return i.bus.Subscribe() }
 
 func (i commandInput) Write(b []byte) (int, error) {

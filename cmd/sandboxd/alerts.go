@@ -150,6 +150,9 @@ func (w *alertSources) note(f alert.Failure) {
 func (w *alertSources) built(template string, s catalog.ImageStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if s.Cancelled {
+		return // a user wanted that
+	}
 	b := alert.Build{Known: true}
 	if s.State == catalog.ImageFailed {
 		b.Problem = s.Problem

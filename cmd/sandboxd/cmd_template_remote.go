@@ -89,11 +89,14 @@ func printSource(cmd *cobra.Command, s client.TemplateSource) error {
 func newTemplateRebuildCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use: "rebuild NAME", Short: "Have the server build a template's image again", Args: cobra.ExactArgs(1),
-		Long:    "rebuild fetches a template that comes from git, and begins to build its image. It does not wait for the end: see 'sandboxd template builds'.\nNeeds a token of an admin.",
-		Example: "  sandboxd template rebuild rust\n  sandboxd template rebuild base --pull --no-cache",
+		Long:    "rebuild fetches a template that comes from git, and begins to build its image. It does not wait for the end: see 'sandboxd template builds'.\nWith --cancel it ends the build that is under way or in line, and what waits for that image.\nNeeds a token of an admin.",
+		Example: "  sandboxd template rebuild rust\n  sandboxd template rebuild base --pull --no-cache\n  sandboxd template rebuild rust --cancel",
 	})
 	pull := cmd.Flags().Bool("pull", false, "fetch the images that the Dockerfile names again")
 	noCache := cmd.Flags().Bool("no-cache", false, "run every step again")
+	cancel := cmd.Flags().Bool("cancel", false, "end the build that is under way or in line")
+	cmd.MarkFlagsMutuallyExclusive("cancel", "pull")
+	cmd.MarkFlagsMutuallyExclusive("cancel", "no-cache")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkTemplate(args[0]); err != nil {
 			return err
@@ -101,6 +104,12 @@ func newTemplateRebuildCmd() *cobra.Command {
 		c, err := r.dial()
 		if err != nil {
 			return err
+		}
+		if *cancel {
+			if err := (client.Templates{Client: c}).CancelBuild(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			return say(cmd, "The build of %s was cancelled.", args[0])
 		}
 		if err := (client.Templates{Client: c}).Rebuild(cmd.Context(), args[0], *pull, *noCache); err != nil {
 			return err

@@ -106,6 +106,7 @@ var Actions = []Known{
 	{"orphan.adopt", "adopted a sandbox without a record", false},
 	{"orphan.remove", "removed a sandbox without a record", false},
 	{"template.build", "built the image of a template", false},
+	{"template.cancel-build", "cancelled the build of a template's image", false},
 	{"template.update", "began to update the sandboxes of a template", false},
 	{"template.cancel-update", "cancelled the update of the sandboxes of a template", false},
 	{"template.change", "created or changed a template", false},

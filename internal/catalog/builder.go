@@ -238,12 +238,14 @@ func (i *Images) run(life context.Context, f *job) {
 	if f.recipe.docker == nil {
 		limit = pullLimit
 	}
+	life, end := context.WithCancelCause(life)
+	defer end(nil)
 	ctx, cancel := context.WithTimeout(life, limit)
 	defer cancel()
 	i.mu.Lock()
 	mine := !f.claimed && !f.ended
 	if mine {
-		f.claimed = true
+		f.claimed, f.cancel = true, end
 	}
 	i.mu.Unlock()
 	if !mine {
@@ -252,7 +254,7 @@ func (i *Images) run(life context.Context, f *job) {
 	}
 	err := i.make(ctx, life, f)
 	if err != nil && life.Err() != nil {
-		err = errEnding
+		err = endOf(life)
 	}
 	log := i.logOf(f)
 	i.finish(f, err)
@@ -406,7 +408,7 @@ func (i *Images) conclude(f *job, err error) {
 	delete(i.jobs, f.recipe.ref)
 	status := ImageStatus{State: ImageBuilt, Ref: f.recipe.ref, Progress: 1, Since: time.Now()}
 	if err != nil {
-		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: fault.Message(err), Since: status.Since}
+		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: fault.Message(err), Cancelled: errors.Is(err, errCancelled), Since: status.Since}
 	}
 	line, _, _ := strings.Cut(status.Problem, "\n") // the rest is in the log already
 	line = CleanLine(line)

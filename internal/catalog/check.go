@@ -79,7 +79,7 @@ func (c *checker) identity(name string, m manifest) {
 	case m.Name == "":
 		c.bad("$.name", "The field name is missing: it is %q, as the folder.", shorten(name, maxName))
 	case m.Name != name:
-		c.bad("$.name", "The name is %q, but the folder is %q. They must be the same.", shorten(m.Name, maxName), shorten(name, maxName))
+		c.bad("$.name", "The name is %q, but the template is called %q, as its folder. Call the template %[1]s, or change this line.", shorten(m.Name, maxName), shorten(name, maxName))
 	}
 	c.name("$.name", "The name", name)
 	c.text("$.title", "title", m.Title, maxTitle)

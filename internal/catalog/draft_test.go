@@ -35,11 +35,32 @@ func TestCheck_FindsWhatListWould(t *testing.T) {
 			t.Errorf("%+v: problems are %v", tc, problems)
 		}
 	}
+	for ignore, want := range map[string]string{"*.log\n!x\n": "", "!x[\n": "pattern", strings.Repeat("x\n", maxManifest): "too large"} {
+		files := map[string][]byte{"template.yaml": []byte(yaml), "Dockerfile": []byte("FROM scratch\n"), ".dockerignore": []byte(ignore)}
+		p := c.Check("new", files)
+		if want == "" && len(p) > 0 || want != "" && (len(p) != 1 || p[0].File != ".dockerignore" || !strings.Contains(p[0].Message, want)) {
+			t.Errorf("%.10q: problems are %v, want %q", ignore, p, want)
+		}
+	}
 	if p := c.Check("new", nil); len(p) != 2 || p[0].File != "template.yaml" || p[1].File != "Dockerfile" {
 		t.Errorf("without files: %v", p)
 	}
 	if on := c.BuiltOn("base"); len(on) != 1 || on[0] != "top" {
 		t.Errorf("on base build %v", on)
+	}
+}
+
+func TestCheckFolder_FindsAllThatListWould(t *testing.T) {
+	c := open(t, tree(t, minimal("base", "", "FROM scratch")))
+	for bad, want := range map[string]string{"": "", ".sandboxd/x": ".sandboxd: ", ".dockerignore": ".dockerignore: ", "template.yaml": "template.yaml:1: "} {
+		dir := tree(t, minimal("new", "base: base\n", onBase))
+		if bad != "" {
+			write(t, filepath.Join(dir, "new", bad), "!x[\n")
+		}
+		p := c.CheckFolder("new", filepath.Join(dir, "new"))
+		if want == "" && len(p) > 0 || want != "" && (len(p) == 0 || !strings.HasPrefix(p[0].Error(), want)) {
+			t.Errorf("with %q problems are %v", bad, p)
+		}
 	}
 }
 

@@ -169,6 +169,11 @@ func (s *scanner) folder(now time.Time) *folder {
 // readIgnore reads .dockerignore; without one nothing is left out.
 func readIgnore(root *os.Root, dir string) (*patternmatcher.PatternMatcher, error) {
 	text, err := readBounded(root, ignoreFile, maxManifest)
+	return parseIgnore(dir, text, err)
+}
+
+// parseIgnore takes in .dockerignore, or why it cannot be read.
+func parseIgnore(dir string, text []byte, err error) (*patternmatcher.PatternMatcher, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, Problem{File: path.Join(dir, ignoreFile), Message: "The file cannot be read, or is too large."}
 	}

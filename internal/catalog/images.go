@@ -64,11 +64,12 @@ type ImageEvent struct {
 
 // ImageStatus is an image's state with what a person wants to know of it.
 type ImageStatus struct {
-	State    ImageState
-	Ref      string // the reference that sandboxes made now would use
-	Problem  string
-	Step     int // while building
-	Steps    int
-	Progress float64 // 0 to 1 while building
-	Since    time.Time
+	State     ImageState
+	Ref       string // the reference that sandboxes made now would use
+	Problem   string
+	Cancelled bool // in an event of ImageFailed: a user wanted that
+	Step      int  // while building
+	Steps     int
+	Progress  float64 // 0 to 1 while building
+	Since     time.Time
 }

@@ -19,7 +19,8 @@ type job struct {
 	done   chan struct{} // closed when it has ended
 	err    error         // why it failed; read after done
 
-	claimed    bool // it is being run
+	claimed    bool                    // it is being run
+	cancel     context.CancelCauseFunc // ends it while it is
 	ended      bool
 	forced     bool // build although the image is there
 	order      Order

@@ -27,14 +27,15 @@ type Order struct {
 
 // Record is one build, or pull, of a template's image.
 type Record struct {
-	Template string
-	Ref      string
-	Order    Order
-	Began    time.Time
-	Ended    time.Time // zero until then
-	Problem  string    // why it failed, for a person; ""
-	CutOff   bool      // it did not end, because sandboxd did
-	Log      []string  // lines; the oldest are left out beyond 256 KiB
+	Template  string
+	Ref       string
+	Order     Order
+	Began     time.Time
+	Ended     time.Time // zero until then
+	Problem   string    // why it failed, for a person; ""
+	CutOff    bool      // it did not end, because sandboxd did
+	Cancelled bool      // a user has ended it, as Problem says
+	Log       []string  // lines; the oldest are left out beyond 256 KiB
 }
 
 // Records keeps what was built. It is called from the goroutine that builds: first Begun, then Ended with what Begun has given.
@@ -67,7 +68,7 @@ func (i *Images) recordEnd(f *job, err error, log []string) {
 	r := f.record.Record
 	r.Ended, r.Log = time.Now(), log
 	if err != nil {
-		r.Problem, r.CutOff = fault.Message(err), errors.Is(err, errEnding)
+		r.Problem, r.CutOff, r.Cancelled = fault.Message(err), errors.Is(err, errEnding), errors.Is(err, errCancelled)
 	}
 	i.records.Ended(f.record.id, r)
 }

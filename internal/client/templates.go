@@ -83,6 +83,11 @@ func (t Templates) Rebuild(ctx context.Context, name string, pull, noCache bool)
 	return t.Client.send(ctx, http.MethodPost, templatePath(name, "/build"), map[string]bool{"pull": pull, "no_cache": noCache}, &answer)
 }
 
+// CancelBuild ends the build of a template's image that is under way or in line.
+func (t Templates) CancelBuild(ctx context.Context, name string) error {
+	return t.Client.del(ctx, templatePath(name, "/build"))
+}
+
 // Builds gives the newest builds of a template, the newest first.
 func (t Templates) Builds(ctx context.Context, name string) ([]TemplateBuild, error) {
 	var list struct {

@@ -22,6 +22,9 @@ import (
 // buildLimit bounds one build; callers usually have a shorter one.
 const buildLimit = 2 * time.Hour
 
+// buildMemoryPart is the part of the host's memory that a step of a build may use, without swap: a half.
+const buildMemoryPart = 2
+
 // tailLines is how many of a failed step's last lines of output are told with its failure.
 const tailLines = 12
 
@@ -62,9 +65,10 @@ func (e imageStore) build(ctx context.Context, context io.Reader, b catalog.Buil
 	for k, v := range b.Args {
 		args[k] = &v
 	}
+	memory := e.Info().Memory / buildMemoryPart
 	answer, err := e.client.Load().ImageBuild(ctx, context, build.ImageBuildOptions{
 		Tags: []string{b.Tag}, Dockerfile: dockerfile, BuildArgs: args, Labels: b.Labels,
-		NoCache: b.NoCache, NetworkMode: "host", Remove: true, ForceRemove: true, Version: build.BuilderV1,
+		NoCache: b.NoCache, NetworkMode: "host", Memory: memory, MemorySwap: memory, Remove: true, ForceRemove: true, Version: build.BuilderV1,
 	})
 	if errdefs.IsNotImplemented(err) || errdefs.IsNotFound(err) {
 		return fault.Wrap(err, fault.Invalid, "This engine cannot build images with its classic builder, which sandboxd needs: %s", word(err))

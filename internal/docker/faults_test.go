@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -182,6 +183,18 @@ func TestBuild_EngineWithoutTheClassicBuilder(t *testing.T) {
 	err := e.BuildImage(t.Context(), catalog.Build{Tag: "x:1", Folder: folder(t, map[string]string{"Dockerfile": "FROM x"})}, func(catalog.BuildEvent) {})
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), "classic builder") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestBuild_HasHalfOfTheMemoryOfTheHost(t *testing.T) {
+	var asked url.Values
+	e := playEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query()
+		says(500, "no")(w, r)
+	})
+	_ = e.BuildImage(t.Context(), catalog.Build{Tag: "x:1", Folder: folder(t, map[string]string{"Dockerfile": "FROM x"})}, func(catalog.BuildEvent) {})
+	if asked.Get("memory") != "512" || asked.Get("memswap") != "512" {
+		t.Errorf("asked for %v", asked)
 	}
 }
 

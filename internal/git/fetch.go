@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,6 +144,9 @@ func (w *fetching) unpack(ctx context.Context) error {
 			return broken(err, said)
 		}
 	}
+	if err := errors.Join(w.count(ctx, tree), w.asWritten()); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	from, to := io.Pipe()
@@ -166,6 +170,43 @@ func (w *fetching) unpack(ctx context.Context) error {
 		err = gitErr
 	}
 	return err
+}
+
+// count refuses a tree of too many files and folders. git's archive would first read all of it into its memory, and a few small trees that
+// name each other can stand for billions of files.
+func (w *fetching) count(ctx context.Context, tree string) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	said, err := w.git(ctx, &counter{left: maxFiles, end: func() { stop(errFiles) }}, w.dir(), "ls-tree", "-r", "-t", "-z", "--name-only", tree)
+	if errors.Is(context.Cause(ctx), errFiles) {
+		return errFiles
+	}
+	if err != nil {
+		return broken(err, said)
+	}
+	return nil
+}
+
+// counter takes names that end with a NUL, and calls end after too many.
+type counter struct {
+	left int
+	end  func()
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	if c.left -= bytes.Count(p, []byte{0}); c.left < 0 {
+		c.end()
+		return 0, errFiles
+	}
+	return len(p), nil
+}
+
+// asWritten has the archive leave files as they are: these come before the attributes that a repository has.
+func (w *fetching) asWritten() error {
+	const none = "* -export-ignore -export-subst -text -ident -filter !eol !working-tree-encoding\n"
+	folder := filepath.Join(w.repository, "info")
+	return errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "attributes"), []byte(none), 0o600))
 }
 
 // refused says why a repository could not be cloned. git has words alone for that.
@@ -195,6 +236,9 @@ func (w *fetching) refused(ctx context.Context, err error, said string) error {
 	case has("does not appear to be a git repository", "not found", "access denied or repository not exported"):
 		return fault.Field("url", "There is no such repository, or it needs a %s.", w.credential())
 	}
+	if outOfMemory(said) {
+		return errLarge
+	}
 	return fault.Wrap(err, fault.Unavailable, "The repository cannot be fetched: %s", firstWords(said))
 }
 
@@ -209,20 +253,38 @@ func broken(err error, said string) error {
 	if errors.Is(err, errLarge) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}
+	if outOfMemory(said) {
+		return errLarge
+	}
 	return fault.Wrap(err, fault.Unavailable, "The repository cannot be read: %s", firstWords(said))
 }
 
-// firstWords gives what git says is wrong: its first line about a fatal error, or its last one.
+// outOfMemory reports whether git has met the bound of its memory.
+func outOfMemory(said string) bool {
+	return strings.Contains(strings.ToLower(said), "out of memory") || strings.Contains(said, "attempting to allocate")
+}
+
+// firstWords gives what git says is wrong: its first line about a fatal error, with the one after it if that has the reason, or its last one.
 func firstWords(said string) string {
-	last := ""
+	last, fatal := "", ""
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
+		if fatal != "" {
+			return text.OneLine(fatal+" "+line, 200)
+		}
 		if why, ok := strings.CutPrefix(line, "fatal: "); ok {
+			if strings.HasSuffix(why, ":") {
+				fatal = why
+				continue
+			}
 			return text.OneLine(why, 200)
 		}
 		if line != "" {
 			last = line
 		}
+	}
+	if fatal != "" {
+		last = fatal
 	}
 	if last == "" {
 		return "git says nothing of why."

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -285,33 +284,6 @@ func TestFetch_WhatIsTooLargeIsEnded(t *testing.T) {
 			nothingRuns(t, work)
 		})
 	}
-	t.Run("many files of one blob", func(t *testing.T) {
-		r, c := newRepository(t), &Client{}
-		blob := r.commit(map[string]string{"x": "x"})
-		blob = r.git("rev-parse", blob+":x")
-		var tree string
-		for level := range 3 { // 14 folders of 14 folders of 14 files
-			var list strings.Builder
-			for n := range 14 {
-				if level == 0 {
-					list.WriteString("100644 blob " + blob + "\tf" + strconv.Itoa(n) + "\n")
-				} else {
-					list.WriteString("040000 tree " + tree + "\tf" + strconv.Itoa(n) + "\n")
-				}
-			}
-			cmd := exec.CommandContext(t.Context(), "git", "mktree")
-			cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(list.String())
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			tree = strings.TrimSpace(string(out))
-		}
-		r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "Many", tree))
-		if _, err := c.Fetch(t.Context(), Source{URL: r.serve(c, nil)}, t.TempDir()); !fault.Is(err, fault.TooLarge) {
-			t.Errorf("it gives %v", err)
-		}
-	})
 }
 
 func TestFetch_RefusesLinks(t *testing.T) {

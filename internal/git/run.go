@@ -22,6 +22,7 @@ const (
 	watchEvery = 200 * time.Millisecond // between two looks at what git has written
 	pipeLimit  = 2 * time.Second        // that the pipes of a killed git may stay open
 	maxSaid    = 16 << 10               // bytes of git's words on what is wrong
+	maxMemory  = 1 << 20                // KiB of address space for git and each process that it begins
 )
 
 // errLarge ends a git that writes too much.
@@ -101,12 +102,15 @@ func quoted(name string) string { return `"` + strings.ReplaceAll(name, "%", "%%
 // shellWord writes one word for a shell, which git has run the command.
 func shellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
+// limited is a shell's: it takes the bound on itself and becomes git, so that no child of git's comes before the bound.
+const limited = `ulimit -v "$0" && exec git "$@"`
+
 // git runs git with its output going to out, and gives what it says on standard error. It ends with ctx, or when the folder of the fetch
 // grows too large, and then so do all processes that it has begun.
 func (w *fetching) git(ctx context.Context, out io.Writer, args ...string) (said string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", limited, strconv.Itoa(maxMemory)}, args...)...)
 	words := &bounded{most: maxSaid}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.work, w.env, out, words
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

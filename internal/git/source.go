@@ -45,6 +45,15 @@ var (
 	keyHost = regexp.MustCompile(`^\S+ (ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+`)
 )
 
+// Address gives an address as it is kept: its scheme in lower case, as git wants it.
+func Address(entered string) string {
+	scheme, rest, ok := strings.Cut(text.Trim(entered), "://")
+	if !ok {
+		return scheme
+	}
+	return strings.ToLower(scheme) + "://" + rest
+}
+
 // SSH reports whether the repository is reached by ssh.
 func (s Source) SSH() bool { return strings.HasPrefix(s.URL, "ssh://") || scpForm.MatchString(s.URL) }
 

@@ -8,12 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"unicode/utf8"
 
 	"sandboxd/internal/fault"
 )
 
 // maxFiles bounds the files and folders of a revision.
 const maxFiles = 2_000
+
+var errFiles = fault.New(fault.TooLarge, "The folder in the repository has more than %d files.", maxFiles)
 
 // untar writes the files of git's archive into a new folder. Links are refused: a template has no use for them, and one could lead out.
 func untar(from io.Reader, folder string, most int64) error {
@@ -35,7 +38,7 @@ func untar(from io.Reader, folder string, most int64) error {
 		case err != nil:
 			return err
 		case n > maxFiles:
-			return fault.New(fault.TooLarge, "The folder in the repository has more than %d files.", maxFiles)
+			return errFiles
 		}
 		if left -= h.Size; left < 0 {
 			return fault.New(fault.TooLarge, "The files of this revision are larger than %d MiB.", most>>20)
@@ -48,6 +51,9 @@ func untar(from io.Reader, folder string, most int64) error {
 
 // entry writes one entry of an archive.
 func entry(root *os.Root, content io.Reader, h *tar.Header) error {
+	if !utf8.ValidString(h.Name) {
+		return fault.Field("path", "The name %.80q in the repository is not UTF-8. Rename the file there.", h.Name)
+	}
 	switch h.Typeflag {
 	case tar.TypeXGlobalHeader: // has the commit
 		return nil

@@ -194,7 +194,7 @@ func (s *Service) merged(name string, edit map[string]*string) (stay Files, file
 	return stay, files, nil
 }
 
-// Put makes or changes a template of one's own. What is broken is refused: Invalid with the field "files" and the first mistake. Other kinds:
+// Put makes or changes a template of one's own. What is broken is refused: Invalid with the field "files" and the mistakes. Other kinds:
 // Conflict (it comes from git), ErrChanged.
 func (s *Service) Put(ctx context.Context, name string, e Edit) (Files, error) {
 	if err := errors.Join(checkName(name), checkPaths(e.Files)); err != nil {
@@ -208,7 +208,7 @@ func (s *Service) Put(ctx context.Context, name string, e Edit) (Files, error) {
 		if e.Match != nil && !e.Match(stay.ETag) {
 			return Files{}, ErrChanged
 		}
-		if err := firstProblem(s.c.Templates.Check(name, files)); err != nil {
+		if err := refusal(s.c.Templates.Check(name, files)); err != nil {
 			return Files{}, err
 		}
 		return s.write(name, stay, e.Files)
@@ -286,15 +286,16 @@ func (s *Service) Copy(ctx context.Context, from, name string) (Files, error) {
 		if err != nil {
 			return Files{}, err
 		}
-		files := map[string][]byte{}
+		var about string
 		for _, f := range all.List {
 			err = errors.Join(err, copyFile(filepath.Join(all.folder, f.Path), filepath.Join(version, f.Path), f.Executable))
-			files[f.Path] = []byte(f.Text)
+			if f.Path == manifest {
+				about = f.Text
+			}
 		}
-		files[manifest] = nameLine.ReplaceAllLiteral(files[manifest], []byte("name: "+name))
-		err = errors.Join(err, writeFile(filepath.Join(version, manifest), files[manifest], false))
+		err = errors.Join(err, writeFile(filepath.Join(version, manifest), []byte(nameLine.ReplaceAllLiteralString(about, "name: "+name)), false))
 		if err == nil {
-			err = firstProblem(s.c.Templates.Check(name, files))
+			err = refusal(s.c.Templates.CheckFolder(name, version))
 		}
 		if err == nil {
 			err = s.disk.put(name, version)
@@ -310,16 +311,20 @@ func taken(name string) error {
 	return &fault.Error{Kind: fault.Conflict, Field: "name", Message: fmt.Sprintf("There is a template %.64s of your own already. Choose another name.", name)}
 }
 
-// firstProblem is Invalid with the first mistake, and how many more there are.
-func firstProblem(problems []catalog.Problem) error {
+// refusal is Invalid with the first mistakes, each in a line of its own, and how many more there are. Check lists them all.
+func refusal(problems []catalog.Problem) error {
+	const most = 8
 	if len(problems) == 0 {
 		return nil
 	}
-	more := ""
-	if n := len(problems) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
+	var lines []string
+	for _, p := range problems[:min(most, len(problems))] {
+		lines = append(lines, p.Error())
 	}
-	return fault.Field("files", "%s%s", problems[0].Error(), more)
+	if n := len(problems) - most; n > 0 {
+		lines = append(lines, fmt.Sprintf("And %d more.", n))
+	}
+	return fault.Field("files", "%s", strings.Join(lines, "\n"))
 }
 
 // checkName refuses what cannot be the name of a template of one's own: "new" is a page.

@@ -56,7 +56,7 @@ func TestPut_RefusesWhatIsBrokenAndLeavesWhatWas(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"template.yaml:4: ":        with("template.yaml", yaml("rust", "bsae: base\n")),
 		"Dockerfile:3: ":           with("Dockerfile", onBase+"RNU true\n"),
-		"(and 1 more)":             {},
+		"\nDockerfile: ":           {},
 		"is not the path":          with("../x", "x"),
 		"no folder .git":           with(".git/hooks/x", "x"),
 		"is larger than 256 KiB":   with("x", strings.Repeat("x", template.MaxText+1)),

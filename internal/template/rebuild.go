@@ -67,6 +67,8 @@ func (s *Service) Ended(id int64, r catalog.Record) {
 	switch {
 	case r.CutOff:
 		b.State, b.Problem = CutOff, ""
+	case r.Cancelled:
+		b.State = Cancelled
 	case r.Problem != "":
 		b.State = Failed
 	}
@@ -136,6 +138,11 @@ func (s *Service) rebuildDue(ctx context.Context, p Plan, at time.Time) {
 	o := catalog.Order{Pull: true, NoCache: p.NoCache, Why: catalog.WhySchedule}
 	if err == nil {
 		err = s.Rebuild(p.Template, o)
+	}
+	if fault.Is(err, fault.NotFound) { // a folder of the configuration is gone, and the template with it
+		if err = s.dropPlan(ctx, p.Template); err == nil {
+			err = fault.New(fault.NotFound, "The template %.64s is gone. Its schedule was removed.", p.Template)
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		s.unbuilt(p.Template, o, now(), err)

@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,44 @@ func TestPlan_RebuildsWhenItIsDueAndOnceForWhatWasMissed(t *testing.T) {
 	})
 }
 
+// The folder of a template may vanish: its schedule can be removed, and is dropped at its next time, which is told once.
+func TestPlan_OfATemplateThatIsGoneIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		plan := template.Plan{Template: "base", Cron: "0 4 * * *"}
+		for _, byHand := range []bool{true, false} {
+			if _, err := w.SetPlan(t.Context(), plan); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(w.shipped+"/base", w.shipped+"/.base"); err != nil {
+				t.Fatal(err)
+			}
+			if byHand {
+				if _, err := w.SetPlan(t.Context(), template.Plan{Template: "base"}); err != nil {
+					t.Errorf("to remove it gives %v", err)
+				}
+			} else {
+				w.wrong = fault.New(fault.NotFound, "There is no template base.")
+				w.run()
+				time.Sleep(72 * time.Hour)
+				synctest.Wait()
+			}
+			if p, ok := w.Plan("base"); ok {
+				t.Errorf("by hand %t: left is %+v", byHand, p)
+			}
+			if _, err := w.SetPlan(t.Context(), template.Plan{Template: "base"}); !fault.Is(err, fault.NotFound) {
+				t.Errorf("without one: %v", err)
+			}
+			if err := os.Rename(w.shipped+"/.base", w.shipped+"/base"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.failed) != 1 || !strings.Contains(w.failed[0], "is gone. Its schedule was removed.") {
+			t.Errorf("failed are %q", w.failed)
+		}
+	})
+}
+
 func TestSetPlan_RefusesWhatMakesNoSense(t *testing.T) {
 	w := newWorld(t)
 	for field, p := range map[string]template.Plan{
@@ -95,11 +134,17 @@ func TestRecords_AreKeptAndCutOffByACrash(t *testing.T) {
 	r.Problem, r.Ended, r.Log = "Step 2 failed.", epoch.Add(time.Minute), []string{"one", "two"}
 	id := w.Begun(r)
 	w.Ended(id, r)
+	cancelled := catalog.Record{Template: "base", Began: epoch, Ended: epoch, Problem: "The build was cancelled by ann.", Cancelled: true, Order: r.Order}
+	ended := w.Begun(cancelled)
+	w.Ended(ended, cancelled)
 	left := w.Begun(catalog.Record{Template: "base", Began: epoch})
 	w.open()
 	b, err := w.Build(t.Context(), "base", id)
 	if err != nil || b.State != template.Failed || b.Log != "one\ntwo" || b.Problem != r.Problem || strings.Join(w.failed, "") != "base: Step 2 failed." {
 		t.Errorf("build is %+v, %v, failed %v", b, err, w.failed)
+	}
+	if b, err := w.Build(t.Context(), "base", ended); err != nil || b.State != template.Cancelled || b.Problem != cancelled.Problem {
+		t.Errorf("the cancelled one is %+v, %v", b, err)
 	}
 	if b, err := w.Build(t.Context(), "base", left); err != nil || b.State != template.CutOff || b.Ended.IsZero() {
 		t.Errorf("the one that was cut off is %+v, %v", b, err)

@@ -176,9 +176,11 @@ func (s *Service) Plan(name string) (p Plan, ok bool) {
 	return p, ok
 }
 
-// SetPlan says when a template is rebuilt by itself; an empty Cron ends that. Kinds: Invalid with the field "cron" or "zone", NotFound.
+// SetPlan says when a template is rebuilt by itself; an empty Cron ends that, also for a template that is gone. Kinds: Invalid with the field
+// "cron" or "zone", NotFound.
 func (s *Service) SetPlan(ctx context.Context, p Plan) (Plan, error) {
-	if _, err := entryOf(s.c.Templates, p.Template); err != nil {
+	_, planned := s.Plan(p.Template)
+	if _, err := entryOf(s.c.Templates, p.Template); err != nil && !(planned && text.Trim(p.Cron) == "") {
 		return p, err
 	}
 	p.Cron, p.Zone, p.Next = text.Trim(p.Cron), text.Trim(p.Zone), time.Time{}

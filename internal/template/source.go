@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +64,7 @@ func (s *Service) SetSource(ctx context.Context, name string, n NewSource) (Sour
 		return Source{}, err
 	}
 	old, had := s.source(name)
-	src := Source{Template: name, URL: text.Trim(n.URL), Ref: text.Trim(n.Ref), Path: strings.Trim(text.Trim(n.Path), "/"), HostKeys: text.Trim(n.HostKey)}
+	src := Source{Template: name, URL: git.Address(n.URL), Ref: text.Trim(n.Ref), Path: strings.Trim(text.Trim(n.Path), "/"), HostKeys: text.Trim(n.HostKey)}
 	from, err := s.c.entered(src, n, old)
 	if err == nil {
 		err = from.Check()
@@ -181,7 +180,7 @@ func (s *Service) fetch(ctx context.Context, src Source, from git.Source) (Sourc
 		return src, err
 	}
 	files := filepath.Join(work, git.FilesFolder)
-	if err := checkFetched(s.c.Templates, src.Template, files); err != nil {
+	if err := refusal(s.c.Templates.CheckFolder(src.Template, files)); err != nil {
 		return src, err
 	}
 	src.Commit, src.Date, src.HostKeys, src.Fetched, src.Tried, src.Problem = at.Commit, at.Date, at.HostKeys, now(), now(), ""
@@ -208,30 +207,6 @@ func (s *Service) place(src Source, files string) error {
 		return errors.Join(err, s.keepSource(was), os.RemoveAll(version))
 	}
 	return errors.Join(err, s.dropSource(src.Template), os.RemoveAll(version))
-}
-
-// checkFetched refuses files that are no template.
-func checkFetched(all Templates, name, folder string) error {
-	files := map[string][]byte{}
-	for _, one := range []string{manifest, dockerFile} {
-		content, err := readSome(filepath.Join(folder, one))
-		if err == nil {
-			files[one] = content
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return fault.Field("path", "%s in the repository cannot be read.", one)
-		}
-	}
-	return firstProblem(all.Check(name, files))
-}
-
-// readSome reads a file as far as it may be large, and a bit further, so that who checks it sees that it is too large.
-func readSome(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxText+1))
 }
 
 // keepSource stores a source.

@@ -56,6 +56,8 @@ func TestSetSource_WhatFailsChangesNothing(t *testing.T) {
 	}{
 		{"server away", nil, fault.New(fault.Unavailable, "The server is away."), ""},
 		{"no template", map[string]string{"x": "x"}, nil, "path"},
+		{"a folder of sandboxd's", map[string]string{"template.yaml": yaml("rust", ""), "Dockerfile": "FROM scratch\n", ".sandboxd/x": "x"}, nil, "path"},
+		{"a bad pattern", map[string]string{"template.yaml": yaml("rust", ""), "Dockerfile": "FROM scratch\n", ".dockerignore": "!x[\n"}, nil, "path"},
 		{"another's name", map[string]string{"template.yaml": yaml("go", ""), "Dockerfile": "FROM scratch\n"}, nil, "path"},
 	} {
 		w.git.files, w.git.err = c.files, c.err
@@ -65,6 +67,9 @@ func TestSetSource_WhatFailsChangesNothing(t *testing.T) {
 		if left := w.left(); len(left) != 0 {
 			t.Errorf("%s: left are %v", c.what, left)
 		}
+	}
+	if _, err := w.SetSource(t.Context(), "rust", template.NewSource{URL: "HTTPS://h/t.git"}); !strings.Contains(fault.Message(err), "Call the template go") || w.git.asked[5].URL != "https://h/t.git" {
+		t.Errorf("another's name gives %v of %+v", err, w.git.asked)
 	}
 	if _, err := w.SetSource(t.Context(), "rust", template.NewSource{URL: "file:///srv/t"}); fault.FieldOf(err) != "url" {
 		t.Errorf("a local path gives %v", err)

@@ -68,10 +68,11 @@ type State string
 
 // The states. All but Running are final.
 const (
-	Running State = "running"
-	Done    State = "done"
-	Failed  State = "failed"
-	CutOff  State = "cut-off" // sandboxd ended meanwhile
+	Running   State = "running"
+	Done      State = "done"
+	Failed    State = "failed"
+	CutOff    State = "cut-off"   // sandboxd ended meanwhile
+	Cancelled State = "cancelled" // by a user, as Problem says
 )
 
 // Build is the record of one build. It is a value.
@@ -128,6 +129,7 @@ type Templates interface {
 	List() []catalog.Entry
 	Template(name string) (catalog.Template, error)
 	Check(name string, files map[string][]byte) []catalog.Problem
+	CheckFolder(name, dir string) []catalog.Problem
 	BuiltOn(name string) []string
 }
 
