@@ -23,7 +23,7 @@ func TestReconcile_AnEngineThatIsLateIsNotBelieved(t *testing.T) {
 		events := m.Subscribe()
 		defer events.Close()
 		w.engine.FreezeOutside(s.ID)
-		pass(time.Second)
+		synctest.Wait()
 		if err := w.engine.Thaw(t.Context(), s.ID); err != nil {
 			t.Fatal(err)
 		}

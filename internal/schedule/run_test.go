@@ -441,6 +441,7 @@ func TestSweep_AScheduleEndsWithItsSandbox(t *testing.T) {
 		if now, err := w.Update(w.t.Context(), s.ID, func(c *schedule.Schedule) { c.Name = "old" }); err != nil || now.Name != "old" {
 			t.Errorf("renamed %+v, %v", now, err)
 		}
+		synctest.Wait()
 		for _, b := range w.backups {
 			if b.Expires.IsZero() {
 				t.Error("its backup never expires")
