@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 
@@ -53,17 +54,30 @@ func (e *freezer) Thaw(ctx context.Context, id string) error {
 	return classify(err, "thaw the container")
 }
 
-// turn freezes or thaws by change, and does it again when the engine, catching up after it hung, has done something else
-// in between for a caller who is gone.
+// An engine can tell of a freeze or a thaw that something else has followed: Docker notes each once when it is done, and once more when it
+// hears of it from below. What it says is so already is asked of it again for as long as that may take.
+const (
+	lateFor   = time.Second
+	lateEvery = 50 * time.Millisecond
+)
+
+// turn freezes or thaws by change, and does it again when the engine is late, or, catching up after it hung, has done something else in
+// between for a caller who is gone.
 func (e *freezer) turn(ctx context.Context, id string, frozen bool, change func(context.Context, string) error) error {
-	err := change(ctx, e.resource(id))
-	if err == nil || ctx.Err() != nil || lost(err) {
-		return err
+	for began := time.Now(); ; {
+		err := change(ctx, e.resource(id))
+		if err == nil || ctx.Err() != nil || lost(err) {
+			return err
+		}
+		if err = e.settle(ctx, id, frozen, err); err != nil && !errors.Is(err, errTurned) || time.Since(began) > lateFor {
+			return err
+		}
+		select {
+		case <-time.After(lateEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	if err = e.settle(ctx, id, frozen, err); !errors.Is(err, errTurned) {
-		return err
-	}
-	return change(ctx, e.resource(id))
 }
 
 var errTurned = errors.New("it is neither as it was nor as it should be")

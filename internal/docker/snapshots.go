@@ -69,14 +69,9 @@ func (e *snapshots) Commit(ctx context.Context, id, snapshot string) (string, er
 
 func (e *snapshots) commit(ctx context.Context, id, ref, part string) error {
 	cli := e.client.Load()
-	box, err := cli.ContainerInspect(ctx, e.resource(id))
-	switch {
-	case errdefs.IsNotFound(err):
-		return fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
-	case err != nil:
-		return classify(err, "look at the container")
-	case box.State.Running && !box.State.Paused:
-		return fault.New(fault.Conflict, "The sandbox runs, and changes its files.")
+	box, err := e.still(ctx, id)
+	if err != nil {
+		return err
 	}
 	if is, err := e.rootChanged(ctx, box); err != nil {
 		return err
@@ -91,6 +86,28 @@ func (e *snapshots) commit(ctx context.Context, id, ref, part string) error {
 		return e.flatten(ctx, box.ID, base, ref)
 	}
 	return e.addLayer(ctx, box, base, ref, part)
+}
+
+// still looks at a container in which nothing runs. Conflict when it runs and is not frozen, unless the engine says so for a moment only.
+func (e *snapshots) still(ctx context.Context, id string) (container.InspectResponse, error) {
+	for began := time.Now(); ; {
+		box, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
+		switch {
+		case errdefs.IsNotFound(err):
+			return box, fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
+		case err != nil:
+			return box, classify(err, "look at the container")
+		case !box.State.Running || box.State.Paused:
+			return box, nil
+		case time.Since(began) > lateFor:
+			return box, fault.New(fault.Conflict, "The sandbox runs, and changes its files.")
+		}
+		select {
+		case <-time.After(lateEvery):
+		case <-ctx.Done():
+			return box, ctx.Err()
+		}
+	}
 }
 
 // addLayer makes an image of a container's changes. The container's own labels and variables would be the image's, and those of every

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/mount"
@@ -148,7 +149,11 @@ func (b *box) freeze(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := b.docker.ContainerPause(ctx, b.id); err != nil {
+	err := b.docker.ContainerPause(ctx, b.id)
+	for errdefs.IsConflict(err) && ctx.Err() == nil { // the engine still has it for frozen, which it was before
+		err = b.docker.ContainerPause(ctx, b.id)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	b.sandbox.Becomes(sandbox.Frozen)
