@@ -65,7 +65,8 @@ func (p *person) runsIt() {
 	p.sees("that it runs", firstSchedule+`.textContent.includes("Running")`)
 	p.picture("schedules-running-light", "desktop")
 	p.sees("that it is done", firstSchedule+`.textContent.includes("Done")`)
-	p.does("open it", chromedp.Click("#schedules [data-schedule] .item-title a"))
+	// A list that changes between the press and the release of a button takes no click, so it is one event here.
+	p.runs("open it", `document.querySelector("#schedules [data-schedule] .item-title a").click()`)
 	p.sees("its run", current+` && document.querySelectorAll("[data-run]").length === 1 && document.querySelector("[data-run]").textContent.includes("2 sandboxes")`)
 	p.does("run it again", chromedp.Click(`#schedule form[action$="/run"] button`))
 	p.sees("both runs", `document.querySelectorAll("[data-run]").length === 2 && document.querySelector("[data-run]").textContent.includes("Done")`)
