@@ -76,14 +76,14 @@ func (e *Engine) create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.makeHome(ctx, b); err != nil {
 		return err
 	}
-	if err := e.makeVolumes(ctx, b.Volumes); err != nil {
+	if _, err := e.makeVolumes(ctx, b.Volumes); err != nil {
 		return err
 	}
 	addr, err := e.address(ctx, b)
 	if err != nil {
 		return err
 	}
-	err = e.make(ctx, b, addr)
+	err = e.make(ctx, e.resource(b.ID), e.spec(b, addr))
 	switch {
 	case errdefs.IsConflict(err):
 		return e.adopt(ctx, b, err)
@@ -93,7 +93,7 @@ func (e *Engine) create(ctx context.Context, b sandbox.ContainerSpec) error {
 		if addr, err = e.address(ctx, b); err != nil {
 			return err
 		}
-		err = e.make(ctx, b, addr)
+		err = e.make(ctx, e.resource(b.ID), e.spec(b, addr))
 	}
 	return refused(e.withPoolFault(b.ID, err), "make the container")
 }
@@ -106,12 +106,11 @@ func (e *Engine) address(ctx context.Context, b sandbox.ContainerSpec) (netip.Ad
 	return e.network.hold(ctx, e.client.Load(), b.ID)
 }
 
-// make asks for the container, and gives the engine's bare error.
-func (e *Engine) make(ctx context.Context, b sandbox.ContainerSpec, addr netip.Addr) error {
-	s := e.spec(b, addr)
-	made, err := e.client.Load().ContainerCreate(ctx, s.config, s.host, s.network, nil, e.resource(b.ID))
+// make asks for a container of that name, and gives the engine's bare error.
+func (e *Engine) make(ctx context.Context, name string, s spec) error {
+	made, err := e.client.Load().ContainerCreate(ctx, s.config, s.host, s.network, nil, name)
 	for _, w := range made.Warnings {
-		e.c.Log.Debug("the engine warns", "sandbox", b.Name, "warning", text.Excerpt(w, longestWord))
+		e.c.Log.Debug("the engine warns", "container", name, "warning", text.Excerpt(w, longestWord))
 	}
 	return err
 }
@@ -136,7 +135,7 @@ func (e *Engine) adopt(ctx context.Context, b sandbox.ContainerSpec, conflict er
 	if err != nil {
 		return err
 	}
-	return refused(e.make(ctx, b, addr), "make the container")
+	return refused(e.make(ctx, e.resource(b.ID), e.spec(b, addr)), "make the container")
 }
 
 // broken reports whether a container in this state can never be started.

@@ -61,15 +61,11 @@ const (
 	lateEvery = 50 * time.Millisecond
 )
 
-// turn freezes or thaws by change, and does it again when the engine is late, or, catching up after it hung, has done something else in
-// between for a caller who is gone.
-func (e *freezer) turn(ctx context.Context, id string, frozen bool, change func(context.Context, string) error) error {
+// late asks until the answer need not be asked again, or an engine that is late would have answered otherwise by now.
+func late(ctx context.Context, ask func() (again bool, err error)) error {
 	for began := time.Now(); ; {
-		err := change(ctx, e.resource(id))
-		if err == nil || ctx.Err() != nil || lost(err) {
-			return err
-		}
-		if err = e.settle(ctx, id, frozen, err); err != nil && !errors.Is(err, errTurned) || time.Since(began) > lateFor {
+		again, err := ask()
+		if !again || time.Since(began) > lateFor {
 			return err
 		}
 		select {
@@ -78,6 +74,18 @@ func (e *freezer) turn(ctx context.Context, id string, frozen bool, change func(
 			return ctx.Err()
 		}
 	}
+}
+
+// turn freezes or thaws by change, and does it again when the engine is late, or, catching up after it hung, has done something else in
+// between for a caller who is gone.
+func (e *freezer) turn(ctx context.Context, id string, frozen bool, change func(context.Context, string) error) error {
+	return late(ctx, func() (again bool, err error) {
+		if err = change(ctx, e.resource(id)); err == nil || ctx.Err() != nil || lost(err) {
+			return false, err
+		}
+		err = e.settle(ctx, id, frozen, err)
+		return err == nil || errors.Is(err, errTurned), err
+	})
 }
 
 var errTurned = errors.New("it is neither as it was nor as it should be")

@@ -81,7 +81,7 @@ func (e *Engine) remount(ctx context.Context, b sandbox.ContainerSpec, box conta
 			return err
 		}
 	}
-	if err := e.makeVolumes(ctx, b.Volumes); err != nil {
+	if _, err := e.makeVolumes(ctx, b.Volumes); err != nil {
 		return err
 	}
 	addr, err := e.address(ctx, b)
@@ -89,13 +89,13 @@ func (e *Engine) remount(ctx context.Context, b sandbox.ContainerSpec, box conta
 		return err
 	}
 	b.Image = box.Config.Labels[labelImage]
-	s, cli, next := e.spec(b, addr), e.client.Load(), e.resource(b.ID)+partAnew
+	s, next := e.spec(b, addr), e.resource(b.ID)+partAnew
 	s.config.Image, s.config.Labels[labelMade] = image, cmp.Or(box.Config.Labels[labelMade], box.Image)
-	if _, err := cli.ContainerCreate(ctx, s.config, s.host, s.network, nil, next); err != nil {
+	if err := e.make(ctx, next, s); err != nil {
 		return refused(err, "make the container")
 	}
 	if err := e.removeContainer(ctx, b.ID); err != nil {
 		return err
 	}
-	return classify(cli.ContainerRename(ctx, next, e.resource(b.ID)), "name the container")
+	return classify(e.client.Load().ContainerRename(ctx, next, e.resource(b.ID)), "name the container")
 }

@@ -89,25 +89,20 @@ func (e *snapshots) commit(ctx context.Context, id, ref, part string) error {
 }
 
 // still looks at a container in which nothing runs. Conflict when it runs and is not frozen, unless the engine says so for a moment only.
-func (e *snapshots) still(ctx context.Context, id string) (container.InspectResponse, error) {
-	for began := time.Now(); ; {
-		box, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
+func (e *snapshots) still(ctx context.Context, id string) (box container.InspectResponse, err error) {
+	err = late(ctx, func() (again bool, err error) {
+		box, err = e.client.Load().ContainerInspect(ctx, e.resource(id))
 		switch {
 		case errdefs.IsNotFound(err):
-			return box, fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
+			return false, fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
 		case err != nil:
-			return box, classify(err, "look at the container")
-		case !box.State.Running || box.State.Paused:
-			return box, nil
-		case time.Since(began) > lateFor:
-			return box, fault.New(fault.Conflict, "The sandbox runs, and changes its files.")
+			return false, classify(err, "look at the container")
+		case box.State.Running && !box.State.Paused:
+			return true, fault.New(fault.Conflict, "The sandbox runs, and changes its files.")
 		}
-		select {
-		case <-time.After(lateEvery):
-		case <-ctx.Done():
-			return box, ctx.Err()
-		}
-	}
+		return false, nil
+	})
+	return box, err
 }
 
 // addLayer makes an image of a container's changes. The container's own labels and variables would be the image's, and those of every

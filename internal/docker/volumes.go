@@ -46,8 +46,10 @@ func (e *connection) volumeLabels() map[string]string {
 // MakeVolume makes a volume, in the pool if there is one, or leaves the one that is there, and gives its folder on the engine's host. See
 // volume.Engine. It continues like Create when ctx ends.
 func (v *volumes) MakeVolume(ctx context.Context, id string) (folder string, err error) {
-	if folder = v.folder(id); folder != "" && v.hasVolume(ctx, id) {
-		return folder, nil
+	if folder = v.folder(id); folder != "" {
+		if present, err := v.present(ctx); err != nil || v.whole(present, id) {
+			return folder, err
+		}
 	}
 	err = v.detached(ctx, v.volumeName(id), "make the volume", createLimit, func(ctx context.Context) error {
 		made, err := v.makeVolume(ctx, id)
@@ -62,16 +64,24 @@ func (v *volumes) MakeVolume(ctx context.Context, id string) (folder string, err
 	return v.folder(id), err
 }
 
-// hasVolume says whether the engine has a volume and its view. Either may have been removed by hand.
-func (v *volumes) hasVolume(ctx context.Context, id string) bool {
+// present gives the names of the volumes that the engine has, views among them.
+func (v *volumes) present(ctx context.Context) (names map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	for _, name := range []string{v.volumeName(id), v.resource(id) + partView} {
-		if _, err := v.client.Load().VolumeInspect(ctx, name); err != nil {
-			return false
-		}
+	list, err := v.client.Load().VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelVolume+"="+v.c.Instance))})
+	if err != nil {
+		return nil, classify(err, "list its volumes")
 	}
-	return true
+	names = map[string]bool{}
+	for _, one := range list.Volumes {
+		names[one.Name] = true
+	}
+	return names, nil
+}
+
+// whole says whether a volume is among those that are present, and its view. Either may have been removed by hand.
+func (v *volumes) whole(present map[string]bool, id string) bool {
+	return present[v.volumeName(id)] && present[v.resource(id)+partView]
 }
 
 func (v *volumes) folder(id string) string {
@@ -177,15 +187,13 @@ func (v *volumes) RemoveVolume(ctx context.Context, id string) error {
 
 // VolumeIDs lists the volumes of this instance that the engine or the pool has, also those that no record is of.
 func (v *volumes) VolumeIDs(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	list, err := v.client.Load().VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelVolume+"="+v.c.Instance))})
+	present, err := v.present(ctx)
 	if err != nil {
-		return nil, classify(err, "list its volumes")
+		return nil, err
 	}
 	ids, err := v.pooled(ctx, partVolume)
-	for _, one := range list.Volumes {
-		if id, is, ours := v.parseVolume(one.Name); ours && is == partVolume {
+	for name := range present {
+		if id, is, ours := v.parseVolume(name); ours && is == partVolume {
 			ids = append(ids, id)
 		}
 	}
@@ -193,14 +201,22 @@ func (v *volumes) VolumeIDs(ctx context.Context) ([]string, error) {
 	return slices.Compact(ids), err
 }
 
-// makeVolumes makes those of list that the engine does not have.
-func (v *volumes) makeVolumes(ctx context.Context, list []sandbox.Mount) error {
+// makeVolumes makes those of list that the engine does not have, and says whether there were any.
+func (v *volumes) makeVolumes(ctx context.Context, list []sandbox.Mount) (made bool, err error) {
+	if len(list) == 0 {
+		return false, nil
+	}
+	present, err := v.present(ctx)
 	for _, m := range list {
-		if _, err := v.MakeVolume(ctx, m.Volume); err != nil {
-			return err
+		if err != nil {
+			return made, err
+		}
+		if v.folder(m.Volume) == "" || !v.whole(present, m.Volume) {
+			made = true
+			_, err = v.MakeVolume(ctx, m.Volume)
 		}
 	}
-	return nil
+	return made, err
 }
 
 // remakeVolumes makes those of a container that were removed by hand: the engine lets go of a volume of which only the view is used.
@@ -208,11 +224,7 @@ func (v *volumes) remakeVolumes(ctx context.Context, found container.InspectResp
 	if found.Config == nil {
 		return false, nil
 	}
-	list := sandbox.ParseMounts(found.Config.Labels[labelVolumes])
-	if !slices.ContainsFunc(list, func(m sandbox.Mount) bool { return !v.hasVolume(ctx, m.Volume) }) {
-		return false, nil
-	}
-	return true, v.makeVolumes(ctx, list)
+	return v.makeVolumes(ctx, sandbox.ParseMounts(found.Config.Labels[labelVolumes]))
 }
 
 // volumeMounts are those of b. The engine has no options for a mount, and takes away those that there are when it makes one read-only: so what

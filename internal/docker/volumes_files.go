@@ -71,7 +71,7 @@ func (v *volumes) filesImage(ctx context.Context) (string, error) {
 	return filesRepository, heard(answer, "make an image")
 }
 
-// filesRoot is the root file system of the image. Who the user is, and where their home is, stands in the link's folder.
+// filesRoot is the root file system of the image. The link's folder says who the user is, and where their home is.
 func filesRoot() (io.Reader, error) {
 	var b bytes.Buffer
 	out := tar.NewWriter(&b)
