@@ -586,7 +586,7 @@ func SourceSheet(f SourceForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<p class=\"quiet small\">It is fetched now, and before each rebuild. Nothing changes unless what is there can be used.</p></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<p class=\"quiet small\">It is fetched now, and before each rebuild. Nothing changes unless the template in it can be used.</p></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

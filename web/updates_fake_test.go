@@ -30,12 +30,12 @@ func keepUpdates(t *testing.T, boxes update.Sandboxes, shots update.Updater, ima
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = s.Run(ctx) })
+	running.Go(func() { _ = s.Run(ctx) }) // it ends with ctx
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return s
 }
 
-// stageUpdates stands for what the engine says of images, and updates sandboxes: at once, or when it is let.
+// stageUpdates says what the engine would of images, and updates sandboxes: at once, or when it is let.
 type stageUpdates struct {
 	*fakeBoxes
 	idle *fakeIdle

@@ -8,14 +8,14 @@ import (
 	"sandboxd/internal/volume"
 )
 
-// How a volume stands in a sandbox.
+// The states of a volume in a sandbox.
 const (
 	volumeThere  = "mounted"
 	volumeComes  = "after_restart" // it gets it, or its other mode, when it starts next
 	volumeLeaves = "until_restart" // it has it until then
 )
 
-// boxVolume is a volume of a sandbox, as it stands.
+// boxVolume is a volume of a sandbox, with its state there.
 type boxVolume struct {
 	volume volume.Volume // of one that is deleted only the name and the mode
 	path   string

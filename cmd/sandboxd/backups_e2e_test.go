@@ -173,15 +173,7 @@ func TestBackups_ADownloadGoesOnWhereItWasCut(t *testing.T) {
 
 // TestBackups_AFullDiskIsSaidAndLeavesNothing has a disk of 8 MiB for the backups.
 func TestBackups_AFullDiskIsSaidAndLeavesNothing(t *testing.T) {
-	folder := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", folder).CombinedOutput(); err != nil {
-			t.Errorf("%v %s", err, out)
-		}
-	})
+	folder := smallDisk(t, "8m")
 	s := newServer(t, "--prebuild", "", "--backup-folder", folder)
 	s.create(map[string]any{"name": "big", "image": "debian:trixie-slim"})
 	s.exec("big", map[string]any{"command": "head -c 30000000 /dev/urandom > noise"})

@@ -96,9 +96,12 @@ func (r *remote) recall(o *client.Options) error {
 // boxName is the name that a sandbox can have, as far as this end must know: it becomes part of an address.
 var boxName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62})$`)
 
-func checkBox(name string) error {
+func checkBox(name string) error { return checkName("sandbox", name) }
+
+// checkName is Invalid for what cannot be the name of a thing of that kind. They all have the names that sandboxes can have.
+func checkName(kind, name string) error {
 	if !boxName.MatchString(name) {
-		return fault.Field("name", "%.80q is not the name of a sandbox.", name)
+		return fault.Field("name", "%.80q is not the name of a %s.", name, kind)
 	}
 	return nil
 }

@@ -17,17 +17,9 @@ import (
 	"sandboxd/internal/text"
 )
 
-// checkRepository is Invalid for what cannot be the name of a backup repository: it becomes part of an address.
-func checkRepository(name string) error {
-	if !boxName.MatchString(name) {
-		return fault.Field("name", "%.80q is not the name of a backup repository.", name)
-	}
-	return nil
-}
-
 // dialRepository reaches the server, to ask for something of the repository of that name.
 func dialRepository(r *remote, name string) (*client.Client, error) {
-	if err := checkRepository(name); err != nil {
+	if err := checkName("backup repository", name); err != nil {
 		return nil, err
 	}
 	return r.dial()
@@ -112,7 +104,7 @@ backups cannot be read when the server is lost. For a repository that is known a
 	cmd.GroupID = ""
 	o.flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkRepository(args[0]); err != nil {
+		if err := checkName("backup repository", args[0]); err != nil {
 			return err
 		}
 		if err := o.understand(cmd.InOrStdin()); err != nil {

@@ -14,14 +14,6 @@ import (
 	"sandboxd/internal/text"
 )
 
-// checkTemplate is Invalid for what cannot be the name of a template: it becomes part of an address.
-func checkTemplate(name string) error {
-	if !boxName.MatchString(name) {
-		return fault.Field("name", "%.80q is not the name of a template.", name)
-	}
-	return nil
-}
-
 // newRemoteTemplateCmds makes the commands about templates that ask a server.
 func newRemoteTemplateCmds() []*cobra.Command {
 	all := []*cobra.Command{newTemplateSourceCmd(), newTemplateRebuildCmd(), newTemplateBuildsCmd()}
@@ -49,7 +41,7 @@ from there now and before each rebuild; when that fails nothing changes. Needs a
 	f.StringVar(&tokenFile, "token-file", "", "file with the token for https; \"-\" is standard input")
 	f.StringVar(&hostKeyFile, "host-key-file", "", "file with the key of the ssh host, as ssh-keyscan prints it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := checkTemplate(args[0]); err != nil {
+		if err := checkName("template", args[0]); err != nil {
 			return err
 		}
 		for _, file := range []struct {
@@ -98,7 +90,7 @@ func newTemplateRebuildCmd() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("cancel", "pull")
 	cmd.MarkFlagsMutuallyExclusive("cancel", "no-cache")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkTemplate(args[0]); err != nil {
+		if err := checkName("template", args[0]); err != nil {
 			return err
 		}
 		c, err := r.dial()
@@ -126,7 +118,7 @@ func newTemplateBuildsCmd() *cobra.Command {
 		Example: "  sandboxd template builds rust\n  sandboxd template builds rust 17",
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkTemplate(args[0]); err != nil {
+		if err := checkName("template", args[0]); err != nil {
 			return err
 		}
 		c, err := r.dial()

@@ -11,14 +11,6 @@ import (
 	"sandboxd/internal/text"
 )
 
-// checkVolume is Invalid for what cannot be the name of a volume: it becomes part of an address.
-func checkVolume(name string) error {
-	if !boxName.MatchString(name) {
-		return fault.Field("name", "%.80q is not the name of a volume.", name)
-	}
-	return nil
-}
-
 func newVolumeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "volume",
@@ -150,7 +142,7 @@ func newVolumeSetCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&o.none, "none", false, "give it to no sandbox")
 	cmd.Flags().StringVar(&o.rename, "rename", "", "another `NAME`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkVolume(args[0]); err != nil {
+		if err := checkName("volume", args[0]); err != nil {
 			return err
 		}
 		change, err := o.change(cmd.Flags())
@@ -181,7 +173,7 @@ At a terminal it asks for the name again; elsewhere it needs --yes.`,
 	cmd.GroupID = ""
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkVolume(args[0]); err != nil {
+		if err := checkName("volume", args[0]); err != nil {
 			return err
 		}
 		c, err := r.dial()

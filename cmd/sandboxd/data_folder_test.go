@@ -326,6 +326,21 @@ func TestBackupServer_RefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
+// smallDisk gives a folder with a file system of its own of that size, as mount writes it.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", folder).CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+	})
+	return folder
+}
+
 func TestBackupServer_AFullDiskAndAKilledOneLeaveNothing(t *testing.T) {
 	s := newSite(t)
 	staging := filepath.Join(s.data, stagingFolder)
@@ -333,15 +348,7 @@ func TestBackupServer_AFullDiskAndAKilledOneLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write(filepath.Join(stagingFolder, "sandboxd.db"), "of one that was killed")
-	full := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", full).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", full).CombinedOutput(); err != nil {
-			t.Errorf("%v %s", err, out)
-		}
-	})
+	full := smallDisk(t, "4k")
 	if _, err := s.run(aPhrase, "backup", "--server", full); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "no space left") {
 		t.Errorf("on a full disk: %v", err)
 	}

@@ -79,7 +79,7 @@ func newGitRepository(t *testing.T) *gitRepository {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it is of no use any more, however it ends
 	r.url = "git://127.0.0.1:" + port + "/t.git"
 	return r
 }

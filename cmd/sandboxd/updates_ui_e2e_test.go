@@ -34,7 +34,7 @@ func TestUpdatesPage_UpdatesFourSandboxesOfWhichOneFails(t *testing.T) {
 	p.does("open the template", chromedp.Navigate(dashboard+"/templates/versions-page"))
 	p.sees("how many are older", current+` && document.querySelector("#template-older").textContent.includes("4 of 4 sandboxes are on an older image")`)
 	p.pictures("updates-template")
-	p.does("go on to the update", chromedp.Click("#template-older a.button"))
+	p.does("open the update", chromedp.Click("#template-older a.button"))
 	p.sees("the form", at("/templates/versions-page/update")+" && "+current+" && "+rolling+`.includes("Update 4 sandboxes")`)
 	p.pictures("updates-ready")
 	p.does("begin", chromedp.SetValue("#max-failures", "2"), chromedp.Click(`input[name="force"]`), chromedp.Click(".rolling-form .button.primary"))

@@ -87,7 +87,7 @@ func TestCancel_TellsThatItWasWanted(t *testing.T) {
 		defer changes.Close()
 		ctx, cancel := context.WithCancel(r.t.Context())
 		defer cancel()
-		go func() { _, _ = r.Ensure(ctx, r.template("base"), nil) }()
+		go func() { _, _ = r.Ensure(ctx, r.template("base"), nil) }() // what comes of it is told by changes
 		synctest.Wait()
 		if err := r.Cancel("base", "ann"); err != nil {
 			t.Fatal(err)

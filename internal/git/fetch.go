@@ -173,7 +173,7 @@ func (w *fetching) unpack(ctx context.Context) error {
 }
 
 // count refuses a tree of too many files and folders. git's archive would first read all of it into its memory, and a few small trees that
-// name each other can stand for billions of files.
+// name each other can make billions of files.
 func (w *fetching) count(ctx context.Context, tree string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -294,6 +294,7 @@ func firstWords(said string) string {
 
 // sizeOf adds up what is in a folder, of files that may go meanwhile.
 func sizeOf(folder string) (bytes int64) {
+	// The function never fails.
 	_ = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil // it was renamed or removed

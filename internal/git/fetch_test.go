@@ -359,7 +359,7 @@ func TestFetch_FromGitDaemon(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it is of no use any more, however it ends
 	s := Source{URL: "git://127.0.0.1:" + port + "/t.git"}
 	for range 100 {
 		at, err := (&Client{}).Fetch(t.Context(), s, t.TempDir())

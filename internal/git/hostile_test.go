@@ -33,7 +33,7 @@ func (r *repository) nest(deep, names int) {
 	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "Many", strings.TrimPrefix(what, "040000 tree ")))
 }
 
-// A small repository may stand for more files than any memory holds: they are counted before the archive is made.
+// A small repository may have more files than any memory holds: they are counted before the archive is made.
 func TestFetch_ManyNamesOfOneFileAreRefusedAtOnce(t *testing.T) {
 	for _, deep := range []int{3, 9} {
 		r, c := newRepository(t), &Client{}

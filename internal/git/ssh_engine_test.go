@@ -104,7 +104,7 @@ func sshServer(t *testing.T, key string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it is of no use any more, however it ends
 	for range 100 {
 		if c, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", at); err == nil {
 			c.Close()

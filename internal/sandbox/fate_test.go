@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
@@ -54,6 +57,30 @@ func (f *fate) rest() string {
 	defer f.mu.Unlock()
 	f.armed = false
 	return f.struck
+}
+
+// strikes has a Manager do something again and again, each time killed before another thing that it does outside, until it comes to its end.
+// begin gives a Manager, what ends it, and what it does; check looks at one that was started after that.
+func strikes(t *testing.T, most int, begin func(t *testing.T, w *world) (end, do func()), check func(t *testing.T, w *world, m *sandbox.Manager, struck string)) {
+	t.Helper()
+	for n, struck := 0, "first"; struck != ""; n++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			end, do := begin(t, w)
+			w.fate.arm(n, true, errFate)
+			do()
+			pass(10 * time.Second)
+			end()
+			struck = w.fate.rest()
+			m, end := w.run(t)
+			defer end()
+			pass(10 * time.Minute)
+			check(t, w, m, struck)
+		})
+		if n > most {
+			t.Fatal("it does not come to an end")
+		}
+	}
 }
 
 func (f *fate) strike(what string) error {

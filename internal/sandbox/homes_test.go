@@ -322,32 +322,22 @@ func wantNothing(t *testing.T, w *world, m *sandbox.Manager, when string) {
 // TestCreateFrom_ACrashBeforeAnyCallLeavesAllOrNothing kills the Manager before each thing that it does outside.
 func TestCreateFrom_ACrashBeforeAnyCallLeavesAllOrNothing(t *testing.T) {
 	outcomes := map[bool]int{}
-	for n, struck := 0, "first"; struck != ""; n++ {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			m, end := w.run(t)
-			synctest.Wait()
-			w.fate.arm(n, true, errFate)
-			_, _ = m.CreateFrom(t.Context(), sandbox.Request{Name: "lab", Template: "base"}, sandbox.Origin{Fill: fill(t)})
-			pass(10 * time.Second)
-			end()
-			struck = w.fate.rest()
-			m, end = w.run(t)
-			defer end()
-			pass(10 * time.Minute)
-			s, err := m.Sandbox(t.Context(), "lab")
-			outcomes[err == nil]++
-			if err != nil {
-				wantNothing(t, w, m, "killed before "+struck)
-				return
-			}
-			wantHome(t, w, s, newFiles, "killed before "+struck)
-			truly(t, w, m, s, "killed before "+struck)
-		})
-		if n > 30 {
-			t.Fatal("it does not come to an end")
+	strikes(t, 30, func(t *testing.T, w *world) (end, do func()) {
+		m, end := w.run(t)
+		synctest.Wait()
+		return end, func() {
+			_, _ = m.CreateFrom(t.Context(), sandbox.Request{Name: "lab", Template: "base"}, sandbox.Origin{Fill: fill(t)}) // dies under us
 		}
-	}
+	}, func(t *testing.T, w *world, m *sandbox.Manager, struck string) {
+		s, err := m.Sandbox(t.Context(), "lab")
+		outcomes[err == nil]++
+		if err != nil {
+			wantNothing(t, w, m, "killed before "+struck)
+			return
+		}
+		wantHome(t, w, s, newFiles, "killed before "+struck)
+		truly(t, w, m, s, "killed before "+struck)
+	})
 	if outcomes[true] < 2 || outcomes[false] < 2 {
 		t.Errorf("outcomes: %v", outcomes)
 	}

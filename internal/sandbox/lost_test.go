@@ -59,34 +59,22 @@ func TestRestore_MakesWhatTheEngineHasNothingOf(t *testing.T) {
 // TestRestore_ACrashLeavesAllOrNothingOfWhatWasLost kills the Manager before each thing that it does outside.
 func TestRestore_ACrashLeavesAllOrNothingOfWhatWasLost(t *testing.T) {
 	outcomes := map[sandbox.State]int{}
-	for n, struck := 0, "first"; struck != ""; n++ {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			m, end, s := lost(t, w)
-			w.fate.arm(n, true, errFate)
-			_ = m.Restore(t.Context(), s.Ref(), fill(t))
-			pass(10 * time.Second)
-			end()
-			struck = w.fate.rest()
-			m, end = w.run(t)
-			defer end()
-			pass(10 * time.Minute)
-			now, err := m.Sandbox(t.Context(), "lab")
-			if err != nil {
-				t.Fatal(err)
-			}
-			outcomes[now.State]++
-			if now.State == sandbox.Failed {
-				wantLost(t, w, m, s, "killed before "+struck)
-				return
-			}
-			settled(t, m, "lab", sandbox.Stopped)
-			wantHome(t, w, s, newFiles, "killed before "+struck)
-		})
-		if n > 30 {
-			t.Fatal("it does not come to an end")
+	strikes(t, 30, func(t *testing.T, w *world) (end, do func()) {
+		m, end, s := lost(t, w)
+		return end, func() { _ = m.Restore(t.Context(), s.Ref(), fill(t)) } // dies under us
+	}, func(t *testing.T, w *world, m *sandbox.Manager, struck string) {
+		now, err := m.Sandbox(t.Context(), "lab")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		outcomes[now.State]++
+		if now.State == sandbox.Failed {
+			wantLost(t, w, m, now, "killed before "+struck)
+			return
+		}
+		settled(t, m, "lab", sandbox.Stopped)
+		wantHome(t, w, now, newFiles, "killed before "+struck)
+	})
 	if outcomes[sandbox.Failed] < 2 || outcomes[sandbox.Stopped] < 1 {
 		t.Errorf("outcomes: %v", outcomes)
 	}

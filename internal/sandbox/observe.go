@@ -40,7 +40,9 @@ func (o *operations) observed(ctx context.Context, a Action, was State, s Sandbo
 	return err
 }
 
-// asked is the context of an operation, with the values of the context of its caller, who may leave before it ends.
+// Asked gives the context of work, with the values of the context of its caller, who may leave before it ends.
+func Asked(work, by context.Context) context.Context { return asked{work, by} }
+
 type asked struct {
 	context.Context
 	by context.Context

@@ -89,7 +89,7 @@ func (o *operations) begin(by context.Context, ref Ref, op operation) (pending, 
 	}
 	queued := o.turns.run(o.life, ref, func(ctx context.Context) {
 		defer close(p.ended)
-		if err := op(asked{ctx, by}, accept); err != nil {
+		if err := op(Asked(ctx, by), accept); err != nil {
 			p.ended <- err
 		}
 	})

@@ -98,7 +98,7 @@ type Revert struct {
 	Root      string    `json:"root"`     // as Sandbox.Root
 	Overrides Overrides `json:"overrides"`
 	Base      string    `json:"base,omitempty"`   // as Sandbox.Base
-	Update    bool      `json:"update,omitempty"` // it takes an update back, and stands for one that is under way until then
+	Update    bool      `json:"update,omitempty"` // it takes an update back, which is under way until then
 }
 
 // Empty reports whether r stands for no snapshot.

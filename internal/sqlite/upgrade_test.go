@@ -350,7 +350,7 @@ func TestCopy_IsOfOneMomentWhileOthersWrite(t *testing.T) {
 	go func() {
 		defer close(wrote)
 		for n := 50; ctx.Err() == nil; n++ {
-			_ = d.Sandboxes().Insert(ctx, sandboxtest.Sandbox(fmt.Sprintf("s%d", n), n))
+			_ = d.Sandboxes().Insert(ctx, sandboxtest.Sandbox(fmt.Sprintf("s%d", n), n)) // while it can: only the copies count
 		}
 	}()
 	for n := range 5 {

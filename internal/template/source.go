@@ -57,8 +57,8 @@ func (s *Service) Fetching(name string) bool {
 }
 
 // SetSource fetches a template from a git repository, and does so from now on. It blocks until that is done, for at most two minutes and a
-// bit. When it fails nothing has changed. Kinds: those of git.Client.Fetch, Invalid with the field "name" or "path" (what is there is no
-// template), Conflict (there is one that was written here).
+// bit. When it fails nothing has changed. Kinds: those of git.Client.Fetch, Invalid with the field "name" or "path" (that has no template
+// which can be used), Conflict (there is one that was written here).
 func (s *Service) SetSource(ctx context.Context, name string, n NewSource) (Source, error) {
 	if err := checkName(name); err != nil {
 		return Source{}, err

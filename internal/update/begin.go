@@ -82,12 +82,12 @@ func (s *Service) begin(ctx context.Context, r Run, boxes []sandbox.Sandbox) (Ru
 		return Run{}, errClosing // the next start marks it as cut off
 	}
 	s.remember(r)
-	life, cancel := context.WithCancelCause(withValues{s.life, ctx})
+	life, cancel := context.WithCancelCause(sandbox.Asked(s.life, ctx))
 	a := &active{cancel: cancel, done: make(chan struct{})}
 	s.active[r.ID] = a
 	s.works.Go(func() {
 		defer cancel(nil)
-		w := &work{Service: s, life: withValues{s.life, ctx}, wanted: life, run: r, boxes: boxes}
+		w := &work{Service: s, life: sandbox.Asked(s.life, ctx), wanted: life, run: r, boxes: boxes}
 		w.do()
 		s.mu.Lock()
 		delete(s.active, r.ID)
@@ -97,20 +97,6 @@ func (s *Service) begin(ctx context.Context, r Run, boxes []sandbox.Sandbox) (Ru
 	})
 	s.bus.Publish(Change{r})
 	return r, nil
-}
-
-// withValues is a context with the values of the caller's, who may leave before it ends.
-type withValues struct {
-	context.Context
-	by context.Context
-}
-
-// Value implements context.Context.
-func (w withValues) Value(key any) any {
-	if v := w.Context.Value(key); v != nil {
-		return v
-	}
-	return w.by.Value(key)
 }
 
 // free is a Conflict when a run under way has one of the sandboxes still before it.
