@@ -75,7 +75,7 @@ func TestSoak_NothingLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &soak{address: freeAddr(t), done: map[string]int{}}
-	k.s = newPoolServer(t, "8GiB", "--prebuild", "", "--metrics-listen", k.address, "--metrics-token-file", token)
+	k.s = newPoolServer(t, "2GiB", "--prebuild", "", "--metrics-listen", k.address, "--metrics-token-file", token)
 	k.work(t, boxes, soakTime) // what is allocated once
 	k.deleteAll(t)
 	before := k.figures(t)
