@@ -92,7 +92,7 @@ func (m *memSnapshots) SetHead(_ context.Context, sandboxID string, h snapshot.H
 }
 
 // Snapshot copies a home.
-func (f *stageHomes) Snapshot(ctx context.Context, ref sandbox.Ref, id string) (taken sandbox.Taken, err error) {
+func (f *stageHomes) Snapshot(ctx context.Context, ref sandbox.Ref, id string, memory bool) (taken sandbox.Taken, err error) {
 	err = f.during(ctx, ref, sandbox.Capturing, func(was sandbox.Sandbox) error {
 		taken = sandbox.Taken{Sandbox: was, Image: "image:" + id, Still: true, Took: 1400 * time.Millisecond}
 		if err := f.pass(ctx); err != nil {

@@ -349,6 +349,7 @@ type fakeGuests struct{}
 
 func (fakeGuests) Expect(string, sandbox.Setup) (string, error) { return "", nil }
 func (fakeGuests) Ready(context.Context, string) error          { return nil }
+func (fakeGuests) HangUp(context.Context, string) error         { return nil }
 func (fakeGuests) Forget(string) error                          { return nil }
 
 // fakeTemplates has the template base, and the broken one torn.

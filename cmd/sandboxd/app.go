@@ -83,9 +83,10 @@ type app struct {
 }
 
 // The parts of the data folder.
-func databasePath(c *Config) string { return filepath.Join(c.Data, "sandboxd.db") }
-func linkPath(c *Config) string     { return filepath.Join(c.Data, "link") }
-func templatePath(c *Config) string { return filepath.Join(c.Data, "templates") }
+func databasePath(c *Config) string   { return filepath.Join(c.Data, "sandboxd.db") }
+func linkPath(c *Config) string       { return filepath.Join(c.Data, "link") }
+func checkpointPath(c *Config) string { return filepath.Join(c.Data, "checkpoints") }
+func templatePath(c *Config) string   { return filepath.Join(c.Data, "templates") }
 
 // How long a start waits for the engine, and how often it looks.
 const (
@@ -224,6 +225,10 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	memories, err := filepath.Abs(checkpointPath(a.config))
+	if err != nil {
+		return err
+	}
 	versions, err := installIDE(a.config)
 	if err != nil {
 		return err
@@ -231,6 +236,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, LinkFolder: links, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
 		Firewall: a.firewall(instance), Listen: a.listen, Watchdog: []string{ownProgram, thawOrphan}, Pool: a.storage.homes(),
+		KeepMemory: a.config.MemorySnapshots, CheckpointFolder: memories,
 	})
 	if err != nil {
 		return err

@@ -61,6 +61,7 @@ type Config struct {
 	SnapshotKeep          string
 	SnapshotAutomatic     int
 	SnapshotMost          int
+	MemorySnapshots       bool
 }
 
 // envPrefix begins the variable of every flag: --log-level is SANDBOXD_LOG_LEVEL.

@@ -35,6 +35,9 @@ func wireService(v catalog.Service) wire.Service {
 // Ready implements sandbox.Guests.
 func (g guests) Ready(ctx context.Context, id string) error { return g.hub.Ready(ctx, id) }
 
+// HangUp implements sandbox.Guests.
+func (g guests) HangUp(ctx context.Context, id string) error { return g.hub.HangUp(ctx, id) }
+
 // Forget implements sandbox.Guests.
 func (g guests) Forget(id string) error { return g.hub.Forget(id) }
 

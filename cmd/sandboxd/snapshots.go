@@ -19,6 +19,7 @@ func (c *Config) snapshotFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.SnapshotKeep, "snapshot-keep", "7d", `how long an automatic snapshot is kept: a duration such as "24h" or "30d"`)
 	f.IntVar(&c.SnapshotAutomatic, "snapshot-automatic", 10, "automatic snapshots of a sandbox that are kept; the oldest are deleted first")
 	f.IntVar(&c.SnapshotMost, "snapshot-most", 100, "snapshots that may be taken of a sandbox by hand and kept")
+	f.BoolVar(&c.MemorySnapshots, "memory-snapshots", false, "experimental: offer snapshots with the memory of running programs, through CRIU")
 }
 
 // snapshotKeep gives how long an automatic snapshot is kept, and refuses bounds that are none.

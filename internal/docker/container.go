@@ -69,6 +69,7 @@ func endpoint(addr netip.Addr) *network.EndpointSettings {
 
 func (e *Engine) host(b sandbox.ContainerSpec) *container.HostConfig {
 	f := e.facts.Load()
+	init := f.info.Can.Init && !e.c.KeepMemory // its file is one that CRIU cannot mount again; the guest is its own then
 	h := &container.HostConfig{
 		NetworkMode:   network.NetworkNone,
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
@@ -76,7 +77,7 @@ func (e *Engine) host(b sandbox.ContainerSpec) *container.HostConfig {
 		IpcMode:       container.IPCModePrivate,
 		ShmSize:       sharedMemory,
 		OomScoreAdj:   oomScore,
-		Init:          &f.info.Can.Init,
+		Init:          &init,
 		Mounts:        e.mountsFor(b),
 		Resources:     resources(b.Limits, f.info),
 	}

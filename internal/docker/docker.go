@@ -1,4 +1,4 @@
-// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots,
+// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots, sandbox.Checkpoints,
 // catalog.Engine and volume.Engine.
 //
 // It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer
@@ -53,6 +53,9 @@ type Config struct {
 	Watchdog []string
 	// Listen listens on a new socket in a folder of its own, which containers can be given; nil when no home is opened.
 	Listen func(name string) (Listener, error)
+	// KeepMemory makes containers whose memory can be kept, in CheckpointFolder, an absolute path of this process.
+	KeepMemory       bool
+	CheckpointFolder string
 	// Pool has the homes and their copies as subvolumes; nil where they are plain volumes of the engine.
 	Pool Pool
 }
@@ -109,6 +112,7 @@ type Engine struct {
 	imageStore
 	*homes
 	*snapshots
+	*checkpoints
 	*volumes
 }
 
@@ -147,7 +151,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	}
 	conn := &connection{c: c, network: n, reclaims: newReclaims(hostKernel()), watchdogs: &watchdogs{command: c.Watchdog}}
 	h := &homes{connection: conn, open: map[string]*home{}}
-	e := &Engine{conn, &freezer{conn}, imageStore{conn}, h, &snapshots{connection: conn, opened: h},
+	e := &Engine{conn, &freezer{conn}, imageStore{conn}, h, &snapshots{connection: conn, opened: h}, &checkpoints{connection: conn},
 		&volumes{connection: conn, folders: map[string]string{}}}
 	e.retired.Store(true) // by an earlier one, for all that is known
 	e.seen.reset()

@@ -33,15 +33,16 @@ type Info struct {
 
 // Capabilities is what the engine can enforce and do.
 type Capabilities struct {
-	MemoryLimit bool
-	SwapLimit   bool
-	CPULimit    bool
-	PidsLimit   bool
-	Seccomp     bool
-	AppArmor    bool
-	Init        bool // an init as process 1
-	Remapped    bool // root in a sandbox is another user outside
-	Rootless    bool // the engine itself is no root
+	MemoryLimit  bool
+	SwapLimit    bool
+	CPULimit     bool
+	PidsLimit    bool
+	Seccomp      bool
+	AppArmor     bool
+	Init         bool // an init as process 1
+	Remapped     bool // root in a sandbox is another user outside
+	Rootless     bool // the engine itself is no root
+	Experimental bool // such as checkpoints
 }
 
 // facts is what the other parts of this package need to know of the engine.
@@ -89,6 +90,7 @@ func newInfo(i system.Info, cli *client.Client) Info {
 			Seccomp: hasOption(i, "seccomp"), AppArmor: hasOption(i, "apparmor"),
 			Init:     i.InitBinary != "" && i.InitCommit.ID != "N/A",
 			Remapped: hasOption(i, "userns"), Rootless: hasOption(i, "rootless"),
+			Experimental: i.ExperimentalBuild,
 		},
 	}
 	if strings.HasPrefix(out.Host, "unix://") {

@@ -182,17 +182,42 @@ func (h *Hub) Forget(id string) error {
 	}
 	h.turn <- struct{}{}
 	defer func() { <-h.turn }()
-	h.mu.Lock()
-	b := h.boxes[id]
-	delete(h.boxes, id)
-	h.mu.Unlock()
-	if b != nil {
+	if b := h.take(id); b != nil {
 		b.close()
 	}
 	if err := os.RemoveAll(h.folder(id)); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "The sandbox's socket cannot be removed.")
 	}
 	return nil
+}
+
+// HangUp ends the connection to the guest of id, and lets none dial in until the next Expect. The folder stays. It blocks until sandboxd's
+// end is closed, or ctx ends: then it is Unavailable. Hanging up on an unknown id is no error.
+func (h *Hub) HangUp(ctx context.Context, id string) error {
+	h.turn <- struct{}{}
+	b := h.take(id)
+	<-h.turn
+	if b == nil {
+		return nil
+	}
+	b.close()
+	closed := make(chan struct{})
+	b.closer.later(func() { close(closed) }) // after all that close has left to it
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(ctx.Err(), fault.Unavailable, "The connection to the sandbox could not be closed.")
+	}
+}
+
+// take gives the box of id, and does not know it any more.
+func (h *Hub) take(id string) *box {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.boxes[id]
+	delete(h.boxes, id)
+	return b
 }
 
 // Left gives the ids whose folders are there: of sandboxes that are expected, and of ones that a crash left behind.

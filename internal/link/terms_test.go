@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/guest"
 	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
@@ -106,5 +107,29 @@ func TestPorts_AppearAndGoWhileTheyAreWatched(t *testing.T) {
 	}
 	l.Close()
 	for has(<-lists, port) {
+	}
+}
+
+func TestHangUp_EndsTheConnectionUntilTheGuestIsExpectedAgain(t *testing.T) {
+	h, s := expecting(t, wire.Setup{Name: "box"})
+	if err := h.HangUp(testContext(t), "box"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	case <-testContext(t).Done():
+		t.Error("the connection has not ended")
+	}
+	if _, err := h.Session(testContext(t), "box"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("before it is expected: %v", err)
+	}
+	if err := h.HangUp(testContext(t), "box"); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := h.Expect("box", wire.Setup{Name: "box"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ready(testContext(t), "box"); err != nil {
+		t.Errorf("it has not dialled in again: %v", err)
 	}
 }

@@ -17,12 +17,13 @@ const openLimit = time.Minute
 // keeper reads and replaces the homes of sandboxes. Its unexported methods need the turn of the sandbox's name.
 type keeper struct {
 	*operations
-	settings   *settings
-	containers *containers
-	rester     *rester
-	remover    *remover
-	homes      Homes
-	snapshots  Snapshots
+	settings    *settings
+	containers  *containers
+	rester      *rester
+	remover     *remover
+	homes       Homes
+	snapshots   Snapshots
+	checkpoints Checkpoints // nil when no memory is kept
 }
 
 // Capture is a sandbox whose home can be read.
@@ -48,6 +49,7 @@ type capturing struct {
 	phase    Phase
 	live     bool   // without freezing
 	snapshot string // id of the one that the home is copied for; "" for none
+	hangUp   bool   // its guest must not be connected meanwhile
 }
 
 func (k *keeper) capture(ctx context.Context, s Sandbox, how capturing, read func(context.Context, Capture) error) (err error) {
@@ -65,7 +67,10 @@ func (k *keeper) capture(ctx context.Context, s Sandbox, how capturing, read fun
 	if s, err = k.set(ctx, s, Capturing, s.Problem); err != nil {
 		return err
 	}
-	if was == Running {
+	if how.hangUp {
+		err = k.hangUp(ctx, s.ID)
+	}
+	if err == nil && was == Running {
 		if err = k.pause(ctx, s.ID); err == nil {
 			c.Still = true
 		}
@@ -87,11 +92,13 @@ func (k *keeper) pause(ctx context.Context, id string) error {
 
 // endCapture gives a sandbox the state that it had before it was captured, also after a crash.
 func (k *keeper) endCapture(ctx context.Context, s Sandbox) error {
+	if s.CutOff == Running || s.CutOff == Frozen { // its guest may have been hung up on
+		if err := k.settings.expect(s); err != nil {
+			return err
+		}
+	}
 	if s.CutOff != Running {
 		_, err := k.set(ctx, s, s.CutOff, s.Problem)
-		return err
-	}
-	if err := k.settings.expect(s); err != nil {
 		return err
 	}
 	_, err := k.rester.undoFreeze(ctx, s)

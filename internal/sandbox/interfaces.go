@@ -93,6 +93,25 @@ type Snapshots interface {
 	Parts(ctx context.Context) (copies, images []string, err error)
 }
 
+// Checkpoints keeps the memory and the processes of sandboxes on an engine. All methods are safe for concurrent use and end when ctx does.
+// Kinds as for Runtime. An engine may have none, and one that has may not be able to: then no memory is kept.
+type Checkpoints interface {
+	// CheckpointSupport says in a sentence why no memory can be kept; "" when it can.
+	CheckpointSupport(ctx context.Context) string
+	// Checkpoint keeps the memory and the processes of a frozen sandbox for a snapshot, and gives how many bytes that takes. It stays frozen.
+	// Its guest must not be connected (Guests.HangUp). Conflict when it is not frozen or cannot be kept; Unavailable with a message when it
+	// has something that cannot be kept.
+	Checkpoint(ctx context.Context, id, snapshot string) (bytes int64, err error)
+	// StartFrom starts a sandbox that does not run with the memory and the processes that were kept for a snapshot, of it or of another
+	// sandbox, whose host name is its own then. Its files must be those of the snapshot. When it fails, the sandbox does not run. NotFound
+	// when there is nothing kept, Conflict when it runs or none can be kept here.
+	StartFrom(ctx context.Context, id, snapshot string) error
+	// RemoveCheckpoint removes what was kept for a snapshot. Removing a missing one is no error.
+	RemoveCheckpoint(ctx context.Context, snapshot string) error
+	// Checkpoints lists the snapshots for which memory is kept, parts of interrupted ones included.
+	Checkpoints(ctx context.Context) ([]string, error)
+}
+
 // Usage is how much a sandbox has used since its start. It only grows until the next start.
 type Usage struct {
 	CPU     time.Duration // of one core
@@ -132,6 +151,9 @@ type Guests interface {
 	// Ready blocks until the guest of id is connected, knows the setup that was last expected of it, and has said that it
 	// is ready, or ctx ends. For one id it is not called twice at a time.
 	Ready(ctx context.Context, id string) error
+	// HangUp ends the connection of the guest of id, and lets none dial in until the next Expect. The folder stays. Unavailable when that is
+	// not done before ctx ends. Of an unknown one it is no error.
+	HangUp(ctx context.Context, id string) error
 	// Forget stops listening for id and removes its folder. Forgetting an unknown one is no error.
 	Forget(id string) error
 }

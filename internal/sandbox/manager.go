@@ -15,6 +15,8 @@ const (
 	reportEvery = 100 * time.Millisecond // between two reports of a build
 	imageLimit  = 45 * time.Minute       // building a large template from nothing on a slow line
 	engineLimit = 90 * time.Second       // one call to the engine
+	memoryLimit = 6 * time.Minute        // keeping a memory, or starting with one
+	hangUpLimit = 5 * time.Second        // ending the connection of a guest
 	commitLimit = 10 * time.Minute       // keeping a root file system that has changed much
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's report
 	quotaLimit  = 30 * time.Second       // limiting a home
@@ -32,11 +34,13 @@ const eventBuffer = 512
 
 // Config holds the dependencies of a Manager. All fields are needed but those that say otherwise.
 type Config struct {
-	Store     Store
-	Runtime   Runtime
-	Guests    Guests
-	Images    Images
-	Templates Templates
+	Store   Store
+	Runtime Runtime
+	Guests  Guests
+	// Checkpoints keeps the memory of sandboxes; nil for none.
+	Checkpoints Checkpoints
+	Images      Images
+	Templates   Templates
 	// Labels gives the routing labels of a sandbox.
 	Labels func(id, name string) map[string]string
 	// Volumes gives those that a sandbox is to have beside its home, by target. It must not block. nil for none.
@@ -99,7 +103,7 @@ func New(c Config) *Manager {
 	}
 	r := &rester{operations: o, settings: s, containers: cs, freezer: c.Freezer}
 	del := &remover{operations: o, settings: s, containers: cs}
-	k := &keeper{operations: o, settings: s, containers: cs, rester: r, remover: del, homes: c.Homes, snapshots: c.Snapshots}
+	k := &keeper{operations: o, settings: s, containers: cs, rester: r, remover: del, homes: c.Homes, snapshots: c.Snapshots, checkpoints: c.Checkpoints}
 	health := &health{err: errNotWatched}
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
 	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}

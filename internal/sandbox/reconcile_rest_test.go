@@ -202,12 +202,25 @@ var crashing = map[string]struct {
 		return m.Restore(t.Context(), ref(t, m, "lab"), fill(t))
 	}},
 	"snapshot of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
-		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a")
+		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a", false)
 		return err
 	}},
 	"snapshot of asleep": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error {
-		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a")
+		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a", false)
 		return err
+	}},
+	"memory of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a", true)
+		return err
+	}},
+	"memory of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a", true)
+		return err
+	}},
+	"revert with memory": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		to := toSnapshot
+		to.Memory = true
+		return m.Revert(t.Context(), ref(t, m, "lab"), to)
 	}},
 	"revert of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
 		return m.Revert(t.Context(), ref(t, m, "lab"), toSnapshot)

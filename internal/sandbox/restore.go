@@ -132,7 +132,10 @@ func (k *keeper) settleHome(ctx context.Context, s Sandbox) (finished bool, err 
 
 // afterRestore gives a sandbox whose home is whole the state that it is to have.
 func (k *keeper) afterRestore(ctx context.Context, s Sandbox) error {
-	if s.CutOff == Running {
+	switch {
+	case s.Revert.Memory && s.CutOff == Running:
+		return k.startFrom(ctx, s)
+	case s.CutOff == Running:
 		_, err := k.containers.finishStart(ctx, s, s.CutOff)
 		return err
 	}
@@ -145,6 +148,7 @@ type Origin struct {
 	Overrides  Overrides
 	Fill       func(ctx context.Context, h Home) error // makes its home
 	Snapshot   string                                  // id of the one that Fill copies in; "" for none
+	Memory     bool                                    // it is started with the memory that Snapshot has
 	Root       string                                  // as Sandbox.Root
 	Base       string                                  // as Sandbox.Base
 	ClonedFrom string                                  // as Sandbox.ClonedFrom
@@ -201,6 +205,9 @@ func (k *keeper) createFrom(ctx context.Context, s Sandbox, from Origin) error {
 		}
 		if err == nil {
 			s.CutOff = Running // its home is whole from here on
+			if from.Memory {
+				s.Revert = Revert{Snapshot: from.Snapshot, Root: from.Root, Overrides: from.Overrides, Base: from.Base, Memory: true}
+			}
 			s, err = k.set(ctx, s, Restoring, "")
 		}
 		if err == nil {

@@ -98,6 +98,7 @@ type Revert struct {
 	Root      string    `json:"root"`     // as Sandbox.Root
 	Overrides Overrides `json:"overrides"`
 	Base      string    `json:"base,omitempty"`   // as Sandbox.Base
+	Memory    bool      `json:"memory,omitempty"` // it is started with the memory of the snapshot
 	Update    bool      `json:"update,omitempty"` // it takes an update back, which is under way until then
 }
 

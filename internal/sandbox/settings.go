@@ -264,6 +264,9 @@ func (g *settings) expect(s Sandbox) error {
 	return err
 }
 
+// clonedFrom is the variable that tells the programs of a clone that it is one.
+const clonedFrom = "SANDBOXD_CLONED_FROM"
+
 // setup is the one of s's guest. The creator's environment goes only this way, so that the engine's records do not hold it.
 func setup(s Sandbox, t catalog.Template) Setup {
 	env := maps.Clone(t.Env)
@@ -271,6 +274,9 @@ func setup(s Sandbox, t catalog.Template) Setup {
 		env = map[string]string{}
 	}
 	maps.Copy(env, s.Spec.Env)
+	if s.ClonedFrom != "" {
+		env[clonedFrom] = s.ClonedFrom
+	}
 	machine := sha256.Sum256([]byte("machine " + s.ID))
 	return Setup{
 		Name: s.Name, Env: env, Services: s.Overrides.services(t.Services), IDE: s.Overrides.ide(t.IDE), MachineID: hex.EncodeToString(machine[:16]),

@@ -17,39 +17,60 @@ type Taken struct {
 	Image   string  // from which a container with its root file system can be made
 	Base    string  // as Sandbox.Base, of a sandbox that is made from Image
 	Stats   archive.Stats
+	Memory  int64         // bytes that are kept of its memory; 0 for none
 	Still   bool          // nothing in it ran meanwhile
 	Took    time.Duration // for which it did not run, if it was running before
 }
 
 // Snapshot has the home and the root file system of a sandbox kept under the id of a snapshot, and returns when that is done. A running
-// sandbox is frozen meanwhile, unless the engine cannot. When ctx ends, or it fails, parts of it may be left. Kinds as for Capture and
-// Snapshots.
-func (k *keeper) Snapshot(ctx context.Context, ref Ref, id string) (taken Taken, err error) {
+// sandbox is frozen meanwhile, unless the engine cannot. With memory, that of its programs is kept, too: all connections to it through sandboxd end
+// for that. When ctx ends, or it fails, parts of it may be left. Kinds as for Capture, Snapshots and Checkpoints; Conflict with memory when
+// it does not run or none can be kept.
+func (k *keeper) Snapshot(ctx context.Context, ref Ref, id string, memory bool) (taken Taken, err error) {
 	err = k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
 		return k.observed(ctx, ActionSnapshot, s.State, s, func() error {
-			return k.capture(ctx, s, capturing{phase: PhaseSnapshot, snapshot: id}, func(ctx context.Context, c Capture) error {
+			if memory {
+				if err := k.keepsMemory(ctx, s); err != nil {
+					return err
+				}
+			}
+			return k.capture(ctx, s, capturing{phase: PhaseSnapshot, snapshot: id, hangUp: memory}, func(ctx context.Context, c Capture) error {
 				taken = Taken{Sandbox: s, Still: c.Still, Base: k.containers.base(ctx, s)}
-				return k.take(ctx, c, id, &taken)
+				return k.take(ctx, c, taking{id, memory}, &taken)
 			})
 		})
 	})
 	return taken, err
 }
 
-// take copies the home and commits the root file system at the same time.
-func (k *keeper) take(ctx context.Context, c Capture, id string, taken *Taken) error {
+// taking says what is taken of a sandbox.
+type taking struct {
+	snapshot string
+	memory   bool
+}
+
+// take copies the home, commits the root file system and keeps the memory at the same time.
+func (k *keeper) take(ctx context.Context, c Capture, what taking, taken *Taken) error {
 	began := time.Now()
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
 		ctx, cancel := context.WithTimeout(ctx, commitLimit)
 		defer cancel()
-		taken.Image, err = k.snapshots.Commit(ctx, c.Sandbox.ID, id)
+		taken.Image, err = k.snapshots.Commit(ctx, c.Sandbox.ID, what.snapshot)
 		return err
 	})
 	both.Go(func() (err error) {
 		taken.Stats, err = c.Home.CopyOut(ctx, func(archive.Stats) {})
 		return err
 	})
+	if what.memory {
+		both.Go(func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, memoryLimit)
+			defer cancel()
+			taken.Memory, err = k.checkpoints.Checkpoint(ctx, c.Sandbox.ID, what.snapshot)
+			return err
+		})
+	}
 	err := both.Wait()
 	if c.Sandbox.State == Running {
 		taken.Took = time.Since(began)
@@ -58,12 +79,15 @@ func (k *keeper) take(ctx context.Context, c Capture, id string, taken *Taken) e
 }
 
 // Revert makes a sandbox as a snapshot says: its home, its root file system and its overrides. It returns when that is done. One that
-// runs or is frozen is stopped before; its state afterwards is that after a Restore. When it fails before the home is replaced, nothing is
+// runs or is frozen is stopped before; its state afterwards is that after a Restore, or with memory Running. When the memory cannot be brought
+// back it is started without, and its Problem says so. When it fails before the home is replaced, nothing is
 // changed; when sandboxd is ended meanwhile, the next Run finishes it. Kinds as for Restore; NotFound when there is no copy of a home.
 func (k *keeper) Revert(ctx context.Context, ref Ref, to Revert) error {
 	return k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
 		return k.observed(ctx, ActionRevert, s.State, s, func() (err error) {
-			s.CutOff, s.Revert = restored[s.State], to
+			if s.CutOff, s.Revert = restored[s.State], to; to.Memory {
+				s.CutOff = Running
+			}
 			if s, err = k.set(ctx, s, Restoring, ""); err != nil {
 				return err
 			}

@@ -43,7 +43,7 @@ func TestSnapshot_IsTakenWhileNothingRuns(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := homed(t, w, m, state)
-			taken, err := m.Snapshot(t.Context(), s.Ref(), "5a")
+			taken, err := m.Snapshot(t.Context(), s.Ref(), "5a", false)
 			if err != nil || !taken.Still || taken.Image != sandboxtest.FakeImage("5a") || taken.Stats.Files != 1 || taken.Sandbox.State != state {
 				t.Errorf("%s: %+v, %v", state, taken, err)
 			}
@@ -63,7 +63,7 @@ func TestSnapshot_ThatFailsLeavesTheSandboxAsItWas(t *testing.T) {
 			s := homed(t, w, m, sandbox.Running)
 			full := fault.New(fault.Unavailable, "Full.")
 			w.engine.refuse(op, full)
-			if _, err := m.Snapshot(t.Context(), s.Ref(), "5a"); !errors.Is(err, full) {
+			if _, err := m.Snapshot(t.Context(), s.Ref(), "5a", false); !errors.Is(err, full) {
 				t.Errorf("%s: %v", op, err)
 			}
 			settled(t, m, "lab", sandbox.Running)

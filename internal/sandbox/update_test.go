@@ -344,7 +344,7 @@ func TestStanding_TellsOlderImagesFromNewOnes(t *testing.T) {
 		if _, st, err := m.Look(t.Context(), s.Ref()); err != nil || !st.Older || st.Image != st.Newest {
 			t.Errorf("its image was built anew under the same name: %+v, %v", st, err)
 		}
-		taken, err := m.Snapshot(t.Context(), s.Ref(), "77")
+		taken, err := m.Snapshot(t.Context(), s.Ref(), "77", false)
 		if err != nil || taken.Base == "" || taken.Base == "image-of-base" {
 			t.Errorf("base %q, %v", taken.Base, err)
 		}

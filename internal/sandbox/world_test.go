@@ -58,7 +58,7 @@ func (w *world) full(err error) {
 func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	t.Helper()
 	c := sandbox.Config{
-		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine,
+		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine, Checkpoints: w.memories(),
 		Guests: w.guests, Images: w.images, Templates: w.templates,
 		Labels: func(_, name string) map[string]string { return map[string]string{"route": name} },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096},
@@ -327,6 +327,8 @@ func (g *guests) Ready(ctx context.Context, id string) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+func (g *guests) HangUp(_ context.Context, id string) error { return g.Forget(id) }
 
 func (g *guests) Forget(id string) error {
 	g.mu.Lock()

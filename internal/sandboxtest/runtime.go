@@ -56,7 +56,8 @@ type fakeBox struct {
 	started   time.Time
 	starts    int
 	strayed   bool
-	moved     bool // its image's reference names another one by now
+	memory    string // of its programs, as the test has it; gone with the next start
+	moved     bool   // its image's reference names another one by now
 	fakeRun
 	fakeVolume
 }
@@ -72,7 +73,7 @@ type fakeRun struct {
 func NewRuntime() *Runtime {
 	e := &fakeEngine{
 		boxes: map[boxKey]*fakeBox{}, watchers: map[*fakeWatch]bool{}, troubles: newTroubles(), calls: map[Op]int{},
-		parts: fakeParts{copies: map[boxKey][]fakeEntry{}, images: map[boxKey]bool{}},
+		parts: fakeParts{copies: map[boxKey][]fakeEntry{}, images: map[boxKey]bool{}, memories: map[boxKey]string{}},
 	}
 	return e.runtime()
 }
@@ -151,6 +152,7 @@ func (e *fakeEngine) start(key boxKey) (box sandbox.ContainerSpec, begun bool, e
 		f.running, f.exitCode, f.oom, f.started = true, 0, false, time.Now().UTC()
 		f.usage, f.ran = sandbox.Usage{}, 0
 		f.starts++
+		f.memory = ""
 	}
 	e.tell(key, f)
 	return f.box, begun, nil

@@ -39,6 +39,11 @@ const (
 	OpRemoveCopy  Op = "remove copy"
 	OpRemoveImage Op = "remove image"
 	OpParts       Op = "parts"
+
+	OpCheckpoint       Op = "checkpoint"
+	OpStartFrom        Op = "start from"
+	OpRemoveCheckpoint Op = "remove checkpoint"
+	OpCheckpoints      Op = "checkpoints"
 )
 
 // Step is a point within a method at which CutAfter can end it.

@@ -12,8 +12,9 @@ import (
 
 // fakeParts is what the fake engine has of snapshots.
 type fakeParts struct {
-	copies map[boxKey][]fakeEntry
-	images map[boxKey]bool
+	copies   map[boxKey][]fakeEntry
+	images   map[boxKey]bool
+	memories map[boxKey]string
 }
 
 // FakeImage is the reference of the image that Commit makes for a snapshot.

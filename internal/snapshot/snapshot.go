@@ -105,7 +105,7 @@ type Head struct {
 
 // Sandboxes is what this asks of sandbox.Manager.
 type Sandboxes interface {
-	Snapshot(ctx context.Context, ref sandbox.Ref, id string) (sandbox.Taken, error)
+	Snapshot(ctx context.Context, ref sandbox.Ref, id string, memory bool) (sandbox.Taken, error)
 	Revert(ctx context.Context, ref sandbox.Ref, to sandbox.Revert) error
 	Update(ctx context.Context, ref sandbox.Ref, u sandbox.Update) error
 	CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error)

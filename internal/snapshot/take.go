@@ -155,7 +155,7 @@ func (s *Service) take(ctx context.Context, id string, ref sandbox.Ref) (sandbox
 		return sandbox.Taken{}, err
 	}
 	defer release()
-	return s.Sandboxes.Snapshot(ctx, ref, id)
+	return s.Sandboxes.Snapshot(ctx, ref, id, false)
 }
 
 // finish stores that a snapshot is ready, and that its sandbox is based on it.

@@ -191,6 +191,7 @@ type guests struct{}
 
 func (guests) Expect(id string, _ sandbox.Setup) (string, error) { return "/link/" + id, nil }
 func (guests) Ready(context.Context, string) error               { return nil }
+func (guests) HangUp(context.Context, string) error              { return nil }
 func (guests) Forget(string) error                               { return nil }
 
 // images are there.

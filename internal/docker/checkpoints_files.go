@@ -1,0 +1,165 @@
+package docker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"sandboxd/internal/fault"
+)
+
+// partFile comes after the name of a folder that is not whole.
+const partFile = ".part"
+
+// The modes of checkpoints: they have all the secrets of a memory.
+const (
+	checkpointFolder = 0o700
+	checkpointFile   = 0o600
+)
+
+// moveFiles moves a folder, which is there as a whole or not at all, and gives how many bytes its files have.
+func moveFiles(from, to string) (bytes int64, err error) {
+	if err := os.MkdirAll(filepath.Dir(to), checkpointFolder); err != nil {
+		return 0, fmt.Errorf("make the folder of checkpoints: %w", err)
+	}
+	part := to + partFile
+	if err := errors.Join(os.RemoveAll(part), os.RemoveAll(to)); err != nil {
+		return 0, fmt.Errorf("remove an old checkpoint: %w", err)
+	}
+	if err := os.Chmod(from, checkpointFolder); err != nil {
+		return 0, fmt.Errorf("move a checkpoint: %w", err)
+	}
+	err = os.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		if err = copyFiles(from, part, copyFile); err == nil {
+			err = os.Rename(part, to)
+		}
+	}
+	if err != nil {
+		return 0, errors.Join(full(err), os.RemoveAll(part))
+	}
+	return sizeOf(to)
+}
+
+// putFiles puts the files of a folder into another one, linked where that can be: what reads them there does not change them.
+func putFiles(from, to string) error {
+	return full(copyFiles(from, to, func(from, to string) error {
+		if err := os.Link(from, to); err == nil {
+			return nil
+		}
+		return copyFile(from, to)
+	}))
+}
+
+// full says that a disk is.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fault.Wrap(err, fault.Unavailable, "There is no room on the disk for the memory of the sandbox.")
+	}
+	return err
+}
+
+// copyFiles makes a folder with what another one has, file by file.
+func copyFiles(from, to string, one func(from, to string) error) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		switch at := filepath.Join(to, rel); {
+		case d.IsDir():
+			return os.MkdirAll(at, checkpointFolder)
+		case d.Type().IsRegular():
+			return one(path, at)
+		}
+		return nil // CRIU writes nothing else that it reads
+	})
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, checkpointFile)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func sizeOf(folder string) (bytes int64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil {
+			bytes += st.Size()
+		}
+		return err
+	})
+	return bytes, err
+}
+
+// How CRIU begins the file that has the host name, and how many such names a container's processes have.
+const (
+	criuMagic  = 0x54564319 // of all its files but a few
+	criuUTS    = 0x54473203
+	utsPattern = "utsns-*.img"
+	nameField  = 1<<3 | 2 // of its message: the host name, as bytes
+	utsHead    = 12       // two magic numbers and the length of the message
+)
+
+// renameHost gives the processes in a checkpoint another host name, so that those of a clone begin with its own. It changes the file that
+// CRIU restores the name from: nothing is run in the sandbox for it, which could be a program of the sandbox's.
+func renameHost(folder, name string) error {
+	files, err := filepath.Glob(filepath.Join(folder, utsPattern))
+	if err != nil {
+		return err
+	}
+	if len(files) != 1 { // a program in it has a name space of its own
+		return fault.New(fault.Unavailable, "It has %d host names, and one was expected.", len(files))
+	}
+	image, err := os.ReadFile(files[0])
+	if err != nil {
+		return err
+	}
+	renamed, ok := withHostName(image, name)
+	if !ok {
+		return fault.New(fault.Unavailable, "The host name in it is in a format that is not known. It may be of another version of CRIU.")
+	}
+	fresh := files[0] + partFile // the file may be a link to the one that is kept
+	if err := os.WriteFile(fresh, renamed, checkpointFile); err != nil {
+		return err
+	}
+	return os.Rename(fresh, files[0])
+}
+
+// withHostName gives CRIU's file with another host name.
+func withHostName(image []byte, name string) ([]byte, bool) {
+	if len(image) < utsHead+2 || len(name) > 64 || binary.LittleEndian.Uint32(image) != criuMagic ||
+		binary.LittleEndian.Uint32(image[4:]) != criuUTS || int(binary.LittleEndian.Uint32(image[8:])) != len(image)-utsHead {
+		return nil, false
+	}
+	message := image[utsHead:]
+	if message[0] != nameField || message[1] > 64 || len(message) < 2+int(message[1]) {
+		return nil, false
+	}
+	rest := message[2+int(message[1]):]
+	out := append([]byte{}, image[:8]...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(2+len(name)+len(rest)))
+	out = append(out, nameField, byte(len(name)))
+	out = append(out, name...)
+	return append(out, rest...), true
+}
