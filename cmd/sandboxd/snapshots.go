@@ -42,7 +42,7 @@ func (a *app) newSnapshots(ctx context.Context) error {
 		return err
 	}
 	a.snapshots, err = snapshot.New(ctx, snapshot.Config{
-		Store: a.db.Snapshots(), Sandboxes: a.manager, Parts: a.engine, Keep: keep, Automatic: a.config.SnapshotAutomatic,
+		Store: a.db.Snapshots(), Sandboxes: a.manager, Parts: a.engine, Memories: a.engine, Keep: keep, Automatic: a.config.SnapshotAutomatic,
 		Most: a.config.SnapshotMost, Log: a.log,
 	})
 	return err

@@ -154,7 +154,7 @@ func (s *Service) cloneOne(ctx context.Context, box sandbox.Sandbox, from Snapsh
 		Name: name, Owner: owner, Template: o.Spec.Template, Image: o.Spec.Image, Limits: o.Spec.Limits, Env: o.Spec.Env,
 		Rest: catalog.Rest{FreezeAfter: catalog.After(o.Rest.FreezeAfter), StopAfter: catalog.After(o.Rest.StopAfter)},
 	}, sandbox.Origin{
-		Overrides: o.Overrides, Snapshot: from.ID, Root: from.Image, Base: o.Base, ClonedFrom: box.Name,
+		Overrides: o.Overrides, Memory: from.Memory > 0, Snapshot: from.ID, Root: from.Image, Base: o.Base, ClonedFrom: box.Name,
 		Fill: func(ctx context.Context, h sandbox.Home) error {
 			_, err := h.CopyIn(ctx, func(archive.Stats) {})
 			return err

@@ -37,6 +37,7 @@ type entry struct {
 	stored    bool
 	done      chan struct{} // closed when it is made, or has failed
 	err       error         // why it failed
+	memory    bool          // that of its programs is to be kept
 	uses      int           // restores and clones that need it
 	forgotten bool          // it was deleted while it was made: nobody sees it, and nothing is to be left of it
 	leaving   bool          // its row is being deleted

@@ -46,7 +46,7 @@ func (s *Service) restore(ctx context.Context, box sandbox.Sandbox, to Snapshot)
 		return Snapshot{}, unkept(box, "restored", err)
 	}
 	defer s.release(safety.ID)
-	err = s.Sandboxes.Revert(ctx, box.Ref(), sandbox.Revert{Snapshot: to.ID, Root: to.Image, Overrides: to.Origin.Overrides, Base: to.Origin.Base})
+	err = s.Sandboxes.Revert(ctx, box.Ref(), sandbox.Revert{Snapshot: to.ID, Root: to.Image, Overrides: to.Origin.Overrides, Base: to.Origin.Base, Memory: to.Memory > 0})
 	ctx = context.WithoutCancel(ctx)
 	if err != nil { // the Manager may finish it yet
 		return safety, errors.Join(err, s.headsOfReverts(ctx, box.ID))

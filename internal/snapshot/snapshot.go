@@ -61,6 +61,7 @@ type Snapshot struct {
 	Stats     archive.Stats
 	Still     bool          // nothing in it ran meanwhile
 	Took      time.Duration // while nothing in it ran
+	Memory    int64         // bytes that are kept of its memory, with which it is started again; 0 for none
 	Image     string        // from which a container with its root file system can be made
 	Origin    Origin
 }
@@ -114,14 +115,15 @@ type Sandboxes interface {
 	All(ctx context.Context) (map[string]sandbox.Sandbox, error)
 }
 
-// Config holds what a Service needs. All fields are needed.
+// Config holds what a Service needs. All fields but Memories are needed.
 type Config struct {
 	Store     Store
 	Sandboxes Sandboxes
 	Parts     sandbox.Snapshots
-	Keep      time.Duration // how long an automatic one is kept
-	Automatic int           // automatic ones of a sandbox that are kept
-	Most      int           // manual ones of a sandbox: then none is taken but for a restore or a clone
+	Memories  sandbox.Checkpoints // nil where no memory is kept
+	Keep      time.Duration       // how long an automatic one is kept
+	Automatic int                 // automatic ones of a sandbox that are kept
+	Most      int                 // manual ones of a sandbox: then none is taken but for a restore or a clone
 	Log       *slog.Logger
 }
 
@@ -137,6 +139,8 @@ type Ask struct {
 	Name string
 	Note string // may have several lines
 	Kind Kind   // Manual or Automatic; "" for Manual
+	// Memory has the memory of its programs kept, too.
+	Memory bool
 }
 
 // CloneAsk asks for clones.

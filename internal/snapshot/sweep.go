@@ -16,12 +16,13 @@ import (
 func (r *records) sweep(ctx context.Context) error {
 	err := r.settle(ctx)
 	copies, images, partsErr := r.Parts.Parts(ctx)
+	memories, memoriesErr := r.memories(ctx)
 	rows, gone, heads := r.rows()
 	boxes, boxesErr := r.Sandboxes.All(ctx)
 	if boxesErr != nil {
 		return errors.Join(err, boxesErr)
 	}
-	err = errors.Join(err, r.forgetGone(ctx, boxes, gone, heads), partsErr)
+	err = errors.Join(err, r.forgetGone(ctx, boxes, gone, heads), partsErr, memoriesErr)
 	for _, b := range boxes {
 		if to := b.Revert.Snapshot; to != "" {
 			rows[to] = true
@@ -34,12 +35,25 @@ func (r *records) sweep(ctx context.Context) error {
 			}
 		}
 	}
+	for _, id := range memories {
+		if !rows[id] {
+			err = errors.Join(err, r.Memories.RemoveCheckpoint(ctx, id))
+		}
+	}
 	for _, id := range images {
 		if !rows[id] && !isRoot(boxes, id) {
 			err = errors.Join(err, r.Parts.RemoveImage(ctx, id))
 		}
 	}
 	return err
+}
+
+// memories lists the snapshots of which memory is kept.
+func (r *records) memories(ctx context.Context) ([]string, error) {
+	if r.Memories == nil {
+		return nil, nil
+	}
+	return r.Memories.Checkpoints(ctx)
 }
 
 // isRoot reports whether a sandbox is, or will be, made from the image of a snapshot.

@@ -17,7 +17,10 @@ import (
 // One of the same name, note and kind that is being made already is given instead, begun false. Invalid names the field that is wrong;
 // Conflict when another one is being made, the sandbox is being restored, or has too many; other kinds as for Store.
 func (s *Service) Begin(ctx context.Context, box sandbox.Sandbox, a Ask) (snap Snapshot, begun bool, err error) {
-	if a, err = a.checked(); err != nil {
+	if a, err = a.checked(); err == nil && a.Memory {
+		err = s.keepsMemory(ctx, box)
+	}
+	if err != nil {
 		return snap, false, err
 	}
 	s.mu.Lock()
@@ -39,6 +42,25 @@ func (s *Service) Begin(ctx context.Context, box sandbox.Sandbox, a Ask) (snap S
 		return snap, false, e.err
 	}
 	return e.Snapshot, begun, nil
+}
+
+// MemorySupport says in a sentence why the memory of sandboxes cannot be kept on this host; "" when it can.
+func (r *records) MemorySupport(ctx context.Context) string {
+	if r.Memories == nil {
+		return "The engine cannot keep it."
+	}
+	return r.Memories.CheckpointSupport(ctx)
+}
+
+// keepsMemory is a Conflict when the memory of a sandbox cannot be kept.
+func (r *records) keepsMemory(ctx context.Context, box sandbox.Sandbox) error {
+	if why := r.MemorySupport(ctx); why != "" {
+		return &fault.Error{Kind: fault.Conflict, Field: "memory", Message: "The memory of sandboxes cannot be kept on this host: " + why}
+	}
+	if box.State == sandbox.Stopped || box.State == sandbox.Failed || box.State.Sleeps() {
+		return &fault.Error{Kind: fault.Conflict, Field: "memory", Message: box.Name + " does not run, so nothing is in its memory. Start it, or leave the memory out."}
+	}
+	return nil
 }
 
 // checked gives a as it is kept, or says what is wrong with it.
@@ -84,7 +106,7 @@ func (s *Service) reserve(ctx context.Context, box sandbox.Sandbox, a Ask) (e *e
 	for _, e := range s.all {
 		switch {
 		case e.SandboxID != box.ID || e.forgotten || e.State == Failed:
-		case e.State == Making && e.Kind != Passing && (Ask{e.Name, e.Note, e.Kind}) == a:
+		case e.State == Making && e.Kind != Passing && (Ask{e.Name, e.Note, e.Kind, e.memory}) == a:
 			return e, false, nil
 		case e.State == Making:
 			return e, false, fault.Wrap(errBusy, fault.Conflict, "Another snapshot of %s is being made. Wait for that.", box.Name)
@@ -96,7 +118,7 @@ func (s *Service) reserve(ctx context.Context, box sandbox.Sandbox, a Ask) (e *e
 		return nil, false, fault.New(fault.Conflict, "%s has %d snapshots, which is the most there can be. Delete some.", box.Name, count)
 	}
 	life, cancel := s.beyond(ctx)
-	e = &entry{cancel: cancel, inserted: make(chan struct{}), done: make(chan struct{}), Snapshot: Snapshot{
+	e = &entry{cancel: cancel, memory: a.Memory, inserted: make(chan struct{}), done: make(chan struct{}), Snapshot: Snapshot{
 		ID: sandbox.NewID(), SandboxID: box.ID, Owner: box.Owner, Name: a.Name, Note: a.Note, Kind: a.Kind,
 		Created: time.Now().UTC().Truncate(time.Microsecond), State: Making, Origin: originOf(box),
 	}}
@@ -132,7 +154,7 @@ func (s *Service) make(ctx context.Context, e *entry, ref sandbox.Ref) {
 	s.mu.Unlock()
 	s.announce(e)
 	close(e.inserted)
-	taken, err := s.take(ctx, row.ID, ref)
+	taken, err := s.take(ctx, row.ID, ref, e.memory)
 	if err == nil {
 		err = s.finish(context.WithoutCancel(ctx), e, taken)
 	}
@@ -149,13 +171,13 @@ func (s *Service) make(ctx context.Context, e *entry, ref sandbox.Ref) {
 }
 
 // take has the Manager take the parts, when its turn comes.
-func (s *Service) take(ctx context.Context, id string, ref sandbox.Ref) (sandbox.Taken, error) {
+func (s *Service) take(ctx context.Context, id string, ref sandbox.Ref, memory bool) (sandbox.Taken, error) {
 	release, err := s.places.Acquire(ctx, "take", takenAtOnce, -1)
 	if err != nil {
 		return sandbox.Taken{}, err
 	}
 	defer release()
-	return s.Sandboxes.Snapshot(ctx, ref, id, false)
+	return s.Sandboxes.Snapshot(ctx, ref, id, memory)
 }
 
 // finish stores that a snapshot is ready, and that its sandbox is based on it.
@@ -168,7 +190,7 @@ func (s *Service) finish(ctx context.Context, e *entry, taken sandbox.Taken) err
 			return errCancelled
 		}
 		row.State, row.Stats, row.Still, row.Took = Ready, taken.Stats, taken.Still, taken.Took
-		row.Image, row.Origin, row.Parent = taken.Image, originOf(taken.Sandbox), head.Snapshot
+		row.Memory, row.Image, row.Origin, row.Parent = taken.Memory, taken.Image, originOf(taken.Sandbox), head.Snapshot
 		row.Origin.Base = taken.Base
 		if err := s.Store.Update(ctx, row); err != nil {
 			return err

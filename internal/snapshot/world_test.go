@@ -51,10 +51,10 @@ func (w *world) start() {
 	w.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	w.m = sandbox.New(sandbox.Config{
-		Store: w.boxes, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine, Guests: guests{}, Images: images{}, Templates: templates{},
+		Store: w.boxes, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine, Checkpoints: w.memories(), Guests: guests{}, Images: images{}, Templates: templates{},
 		Labels: func(string, string) map[string]string { return nil }, Host: sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Log: log,
 	})
-	c := snapshot.Config{Store: w.store, Sandboxes: w.m, Parts: w.engine, Keep: 24 * time.Hour, Automatic: 3, Most: 6, Log: log}
+	c := snapshot.Config{Store: w.store, Sandboxes: w.m, Parts: w.engine, Memories: w.memories(), Keep: 24 * time.Hour, Automatic: 3, Most: 6, Log: log}
 	if w.change != nil {
 		w.change(&c)
 	}
@@ -75,6 +75,8 @@ func (w *world) start() {
 	}
 	synctest.Wait()
 }
+
+func (w *world) memories() sandboxtest.Memories { return sandboxtest.MemoriesOf(w.engine) }
 
 // restart ends sandboxd, and starts it again.
 func (w *world) restart() {

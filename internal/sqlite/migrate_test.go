@@ -283,6 +283,12 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("updates %+v, %v", list, err)
 		}
 	},
+	19: func(t *testing.T, d *DB) {
+		list, err := d.Snapshots().List(t.Context())
+		if err != nil || len(list) != 2 || list[0].Memory != 123456789 || list[1].Memory != 0 {
+			t.Errorf("snapshots %+v, %v", list, err)
+		}
+	},
 }
 
 func TestMigrate_PooledSandboxKeepsWhatItWasMadeFrom(t *testing.T) {

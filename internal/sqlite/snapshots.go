@@ -20,7 +20,7 @@ var _ snapshot.Store = (*Snapshots)(nil)
 // Snapshots gives the store of snapshots in this database.
 func (d *DB) Snapshots() *Snapshots { return &Snapshots{d} }
 
-const snapshotColumns = `id, sandbox, owner, name, note, parent, kind, created, state, problem, stats, still, took, image, origin`
+const snapshotColumns = `id, sandbox, owner, name, note, parent, kind, created, state, problem, stats, still, took, image, origin, memory`
 
 // Insert adds a snapshot; Conflict if its id exists.
 func (s *Snapshots) Insert(ctx context.Context, p snapshot.Snapshot) error {
@@ -29,7 +29,7 @@ func (s *Snapshots) Insert(ctx context.Context, p snapshot.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO snapshots (`+snapshotColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, values...)
+		_, err = tx.ExecContext(ctx, `INSERT INTO snapshots (`+snapshotColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, values...)
 		if takenID(err) {
 			return fault.Wrap(err, fault.Conflict, "There is a snapshot with the id %s already.", p.ID)
 		}
@@ -48,7 +48,7 @@ func (s *Snapshots) Update(ctx context.Context, p snapshot.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		done, err := tx.ExecContext(ctx, `UPDATE snapshots SET (`+snapshotColumns+`) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`, append(values, p.ID)...)
+		done, err := tx.ExecContext(ctx, `UPDATE snapshots SET (`+snapshotColumns+`) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`, append(values, p.ID)...)
 		if err != nil {
 			return err
 		}
@@ -172,13 +172,13 @@ func snapshotValues(p snapshot.Snapshot) ([]any, error) {
 		return nil, fmt.Errorf("write what is in a snapshot: %w", err)
 	}
 	return []any{p.ID, p.SandboxID, p.Owner, p.Name, p.Note, p.Parent, string(p.Kind), stamp(p.Created), string(p.State), p.Problem,
-		string(stats), p.Still, int64(p.Took), p.Image, string(origin)}, nil
+		string(stats), p.Still, int64(p.Took), p.Image, string(origin), p.Memory}, nil
 }
 
 func scanSnapshot(r row) (p snapshot.Snapshot, err error) {
 	var stats, origin []byte
 	err = r.Scan(&p.ID, &p.SandboxID, &p.Owner, &p.Name, &p.Note, &p.Parent, &p.Kind, into{t: &p.Created}, &p.State, &p.Problem,
-		&stats, &p.Still, &p.Took, &p.Image, &origin)
+		&stats, &p.Still, &p.Took, &p.Image, &origin, &p.Memory)
 	if err != nil {
 		return p, err
 	}

@@ -48,7 +48,7 @@ func Snapshot(id string, minutes int) snapshot.Snapshot {
 		ID: id, SandboxID: "00000000000000aa", Owner: "owner-1", Name: "Before ‘it’", Note: "two\nlines", Parent: "p", Kind: snapshot.Automatic,
 		Created: time.Date(2026, 11, 21, 9, minutes, 0, 123456000, time.UTC), State: snapshot.Ready, Problem: "none",
 		Stats: archive.Stats{Files: 3, Folders: 2, Bytes: 1 << 40, Lost: []archive.Loss{{Path: "s", Reason: "a socket"}}, MoreLost: 7},
-		Still: true, Took: 1500 * time.Millisecond, Image: "image:" + id,
+		Still: true, Took: 1500 * time.Millisecond, Memory: 3 << 30, Image: "image:" + id,
 		Origin: snapshot.Origin{
 			Name: "ml", Label: "ML", Rest: snapshot.RestTimes{FreezeAfter: time.Minute, StopAfter: -1},
 			Spec: sandbox.Spec{Template: "base", Image: "debian", Env: map[string]string{"A": "b=\n"}, Limits: sandbox.Limits{CPUs: 0.5, Memory: 1 << 30, Pids: 99, Disk: 3 << 40}},

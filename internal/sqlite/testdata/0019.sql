@@ -1,0 +1,1 @@
+UPDATE snapshots SET memory = 123456789 WHERE name = 'first';
