@@ -56,6 +56,7 @@ type Snapshot struct {
 	Problem  string // why it failed
 	Size     string
 	Files    string // "3,400 files"; "" when they were not counted
+	Memory   string // what it has of the memory of programs; or ""
 	Paused   string // how long the sandbox was paused for it; or ""
 	Running  bool   // its programs ran meanwhile
 	Lost     string // "2 entries could not be kept"; or ""
@@ -95,6 +96,9 @@ type NewSnapshot struct {
 	Note  Field
 	Fault string
 	Next  string
+
+	OffersMemory bool  // that of programs can be kept
+	Memory       Field // "on" when it is to be
 }
 
 // EditSnapshot is the form for the name and the note of a snapshot.
@@ -129,17 +133,18 @@ type DeleteSnapshot struct {
 
 // CloneSandbox is the form that clones a sandbox.
 type CloneSandbox struct {
-	Frame Frame
-	About AboutSnapshot // that it is cloned from; empty for the sandbox as it is
-	Now   bool          // as it is
-	Box   string
-	URL   string
-	Means string // what happens to the sandbox meanwhile; or ""
-	Name  Field
-	Count Field
-	Most  string
-	Fault string
-	Next  string
+	Frame  Frame
+	About  AboutSnapshot // that it is cloned from; empty for the sandbox as it is
+	Now    bool          // as it is
+	Memory bool          // with the memory of programs
+	Box    string
+	URL    string
+	Means  string // what happens to the sandbox meanwhile; or ""
+	Name   Field
+	Count  Field
+	Most   string
+	Fault  string
+	Next   string
 }
 
 // SnapshotDiff shows what has changed since a snapshot.

@@ -25,6 +25,7 @@ type boxSnapshotShape struct {
 	Bytes      int64       `json:"bytes"` // of the home
 	Consistent bool        `json:"consistent"`
 	PausedMS   int64       `json:"paused_ms"`
+	Memory     int64       `json:"memory_bytes"`
 	Lost       []lossShape `json:"lost"`
 	MoreLost   int64       `json:"more_lost"`
 	Head       bool        `json:"head"`
@@ -35,7 +36,7 @@ func (s *snapshotHandlers) shape(box string, n snapshot.Snapshot) boxSnapshotSha
 	return boxSnapshotShape{
 		ID: n.ID, Sandbox: box, Name: n.Name, Note: n.Note, Parent: n.Parent, Kind: string(n.Kind), State: string(n.State), Problem: n.Problem,
 		CreatedAt: n.Created.UTC(), Files: n.Stats.Files, Folders: n.Stats.Folders, Bytes: n.Stats.Bytes,
-		Consistent: n.Still, PausedMS: n.Took.Milliseconds(), Lost: lossShapes(n.Stats.Lost), MoreLost: n.Stats.MoreLost, Head: s.cfg.Snapshots.Head(n.SandboxID) == n.ID,
+		Consistent: n.Still, PausedMS: n.Took.Milliseconds(), Memory: n.Memory, Lost: lossShapes(n.Stats.Lost), MoreLost: n.Stats.MoreLost, Head: s.cfg.Snapshots.Head(n.SandboxID) == n.ID,
 	}
 }
 
@@ -92,11 +93,12 @@ func (s *snapshotHandlers) apiSnapshot(ctx context.Context, r *request, _ none) 
 	return reply{body: s.shape(h.Name(), n)}, nil
 }
 
-// snapshotBody says what a new snapshot is called, and whether it is deleted by itself.
+// snapshotBody says what a new snapshot is called, whether it is deleted by itself, and whether it has the memory of programs.
 type snapshotBody struct {
 	Name      string `json:"name"`
 	Note      string `json:"note"`
 	Automatic bool   `json:"automatic"`
+	Memory    bool   `json:"memory"`
 }
 
 func (b snapshotBody) ask() snapshot.Ask {
@@ -104,7 +106,7 @@ func (b snapshotBody) ask() snapshot.Ask {
 	if b.Automatic {
 		kind = snapshot.Automatic
 	}
-	return snapshot.Ask{Name: b.Name, Note: b.Note, Kind: kind}
+	return snapshot.Ask{Name: b.Name, Note: b.Note, Kind: kind, Memory: b.Memory}
 }
 
 // apiTakeSnapshot begins a snapshot: 202, or with ?wait=ready 201 once it is taken; 200 when one was being taken already.

@@ -174,3 +174,13 @@ func TestRecord_TellsWhoTookASnapshot(t *testing.T) {
 	checkRecorded(t, w.server, "ada api sandbox.create lab base done", "ada api sandbox.snapshot lab "+n.ID+" done", "root api snapshot.change lab "+n.ID+" done",
 		"bob api sandbox.revert lab  refused", "ada api sandbox.revert lab "+n.ID+" done", "ada api sandbox.clone lab two done", "ada api snapshot.delete lab "+n.ID+" done")
 }
+
+func TestSnapshots_HaveTheMemoryIfAsked(t *testing.T) {
+	w := newWorld(t)
+	w.shot("old")
+	var n boxSnapshotShape
+	w.call("ada", "POST", labSnapshots+"?wait=ready", `{"memory": true}`).is(http.StatusCreated).into(&n)
+	if n.Memory != 24<<20 {
+		t.Errorf("got %+v", n)
+	}
+}

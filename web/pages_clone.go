@@ -36,6 +36,7 @@ func (s *snapshotFormHandlers) cloneForm(r *request, h access.Handle, v views.Cl
 		if err != nil {
 			return nil, err
 		}
+		v.Memory = n.Memory > 0
 		v.About, v.URL = s.snapshots.about(n), v.URL+"&snapshot="+n.ID
 	} else if v.Now = true; box.State == sandbox.Running {
 		v.Means = "While it is copied, " + box.Name + " is paused."

@@ -27,7 +27,9 @@ func (s *snapshotFormHandlers) newForm(ctx context.Context, r *request, v views.
 		return nil, err
 	}
 	box := h.Sandbox()
-	v.Box, v.URL, v.Next, v.Means = box.Name, sameURL(box, snapshotsPart), r.origin(snapshotsURL(box.Name)), paused(box)
+	v.Box, v.URL, v.Next = box.Name, sameURL(box, snapshotsPart), r.origin(snapshotsURL(box.Name))
+	v.OffersMemory = (box.State == sandbox.Running || box.State == sandbox.Frozen) && s.cfg.Snapshots.MemorySupport(ctx) == "" || v.Memory.Fault != ""
+	v.Means = paused(box, v.OffersMemory)
 	if r.byScript() {
 		return views.NewSnapshotSheet(v), nil
 	}
@@ -36,8 +38,11 @@ func (s *snapshotFormHandlers) newForm(ctx context.Context, r *request, v views.
 }
 
 // paused says what taking a snapshot does to a sandbox in its present state.
-func paused(box sandbox.Sandbox) string {
-	const kept = "Files in its home and installed programs are kept; what running programs hold in memory is not."
+func paused(box sandbox.Sandbox, memory bool) string {
+	kept := "Files in its home and installed programs are kept; what running programs hold in memory is not."
+	if memory {
+		kept = "Files in its home and installed programs are kept."
+	}
 	switch box.State {
 	case sandbox.Running:
 		return "The sandbox is paused for as long as the copy takes. " + kept
@@ -53,14 +58,14 @@ func (s *snapshotFormHandlers) submitSnapshot(ctx context.Context, r *request) (
 	if err != nil {
 		return "", err
 	}
-	n, _, err := s.cfg.Snapshots.Begin(ctx, h.Sandbox(), snapshot.Ask{Name: r.field("name"), Note: r.field("note"), Kind: snapshot.Manual})
+	n, _, err := s.cfg.Snapshots.Begin(ctx, h.Sandbox(), snapshot.Ask{Name: r.field("name"), Note: r.field("note"), Kind: snapshot.Manual, Memory: r.field("memory") != ""})
 	r.object = n.ID
 	return r.back(snapshotsURL(h.Name())), err
 }
 
 func (s *snapshotFormHandlers) againSnapshot(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	v := views.NewSnapshot{}
-	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "note": &v.Note}, cause)
+	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "note": &v.Note, "memory": &v.Memory}, cause)
 	return s.newForm(ctx, r, v)
 }
 
@@ -118,7 +123,7 @@ func (s *snapshotFormHandlers) revertForm(ctx context.Context, r *request, probl
 	}
 	box := h.Sandbox()
 	v := views.RestoreSnapshot{
-		About: s.snapshots.about(n), Box: box.Name, URL: actURL(box, n, "/restore"), Means: reverted(box), Fault: problem, Next: r.origin(snapshotsURL(box.Name)),
+		About: s.snapshots.about(n), Box: box.Name, URL: actURL(box, n, "/restore"), Means: reverted(box, n), Fault: problem, Next: r.origin(snapshotsURL(box.Name)),
 	}
 	if r.byScript() {
 		return views.RestoreSnapshotSheet(v), nil
@@ -128,8 +133,11 @@ func (s *snapshotFormHandlers) revertForm(ctx context.Context, r *request, probl
 }
 
 // reverted says what a restore to a snapshot does to a sandbox in its present state.
-func reverted(box sandbox.Sandbox) []string {
+func reverted(box sandbox.Sandbox, to snapshot.Snapshot) []string {
 	means := []string{"The files in its home and the programs installed in it become those of the snapshot, and so do its services."}
+	if to.Memory > 0 {
+		return append(means, "Its running programs and its terminals end. Those of the snapshot continue from where they were, with closed network connections.")
+	}
 	switch box.State {
 	case sandbox.Stopped, sandbox.Asleep, sandbox.Sleeping, sandbox.Failed:
 		return means

@@ -119,6 +119,9 @@ func (s *snapshotHandlers) item(box sandbox.Sandbox, n railed) views.Snapshot {
 		v.Rail.From = called(*n.parent)
 	}
 	if v.Ready {
+		if n.Memory > 0 {
+			v.Memory = text.Size(n.Memory)
+		}
 		v.Size, v.Files = contentText(n.Snapshot)
 		v.Losses, v.Lost = lossesOf(lossShapes(n.Stats.Lost), n.Stats.MoreLost)
 		if v.Running = !n.Still; n.Still && n.Took > 0 {

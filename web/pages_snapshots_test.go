@@ -350,3 +350,29 @@ func TestSnapshotDiffPage_ShowsWhatHasChanged(t *testing.T) {
 	}
 	s.get("bob", path).is(http.StatusNotFound)
 }
+
+func TestSnapshotsPage_OffersToKeepTheMemoryOfWhatRuns(t *testing.T) {
+	s := newSnapshotStage(t)
+	s.put("ada", "lab", nil)
+	const form = "/sandboxes/lab/snapshots/new"
+	s.get("ada", form).is(http.StatusOK).need(`#snapshot-memory`)
+	s.post("ada", "/sandboxes/lab/snapshots", fields("memory", "on")).is(http.StatusSeeOther)
+	n := s.allSnapshots()[0]
+	if n, err := s.server.cfg.Snapshots.Wait(t.Context(), n.ID); err != nil || n.Memory != 24<<20 {
+		t.Fatalf("taken is %+v, %v", n, err)
+	}
+	if text := textOf(snapshotOn(s.get("ada", "/sandboxes/lab/snapshots"), n)); !strings.Contains(text, "with memory (24 MiB)") {
+		t.Errorf("the list says %q", text)
+	}
+	if text := textOf(s.get("ada", snapshotPath(n, "/restore")).need("main")); !strings.Contains(text, "continue from where they were") {
+		t.Errorf("before a restore it says %q", text)
+	}
+	if text := textOf(s.get("ada", "/sandboxes/lab/clone?snapshot="+n.ID).need("main")); !strings.Contains(text, "continue in it") {
+		t.Errorf("before a clone it says %q", text)
+	}
+	s.put("ada", "den", func(b *sandbox.Sandbox) { b.State = sandbox.Stopped })
+	if s.get("ada", "/sandboxes/den/snapshots/new").is(http.StatusOK).find(`#snapshot-memory`) != nil {
+		t.Error("it is offered of one that is stopped")
+	}
+	s.post("ada", "/sandboxes/den/snapshots", fields("memory", "on")).is(http.StatusConflict).need("#snapshot-memory-fault")
+}

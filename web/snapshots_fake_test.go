@@ -20,7 +20,7 @@ func keepSnapshots(t *testing.T, boxes snapshot.Sandboxes, log *slog.Logger) *sn
 	t.Helper()
 	store := &memSnapshots{rows: map[string]snapshot.Snapshot{}, heads: map[string]snapshot.Head{}}
 	s, err := snapshot.New(t.Context(), snapshot.Config{
-		Store: store, Sandboxes: boxes, Parts: allParts{store},
+		Store: store, Sandboxes: boxes, Parts: allParts{store}, Memories: allParts{store},
 		Keep: 7 * 24 * time.Hour, Automatic: 10, Most: 50, Log: log,
 	})
 	if err != nil {
@@ -39,6 +39,12 @@ type allParts struct{ of *memSnapshots }
 func (allParts) Commit(_ context.Context, _, id string) (string, error) { return "image:" + id, nil }
 func (allParts) RemoveCopy(context.Context, string) error               { return nil }
 func (allParts) RemoveImage(context.Context, string) error              { return nil }
+
+func (allParts) CheckpointSupport(context.Context) string                  { return "" }
+func (allParts) StartFrom(context.Context, string, string) error           { return nil }
+func (allParts) RemoveCheckpoint(context.Context, string) error            { return nil }
+func (allParts) Checkpoints(context.Context) ([]string, error)             { return nil, nil }
+func (allParts) Checkpoint(context.Context, string, string) (int64, error) { return 24 << 20, nil }
 
 func (p allParts) Parts(context.Context) (copies, images []string, _ error) {
 	p.of.mu.Lock()
@@ -95,6 +101,9 @@ func (m *memSnapshots) SetHead(_ context.Context, sandboxID string, h snapshot.H
 func (f *stageHomes) Snapshot(ctx context.Context, ref sandbox.Ref, id string, memory bool) (taken sandbox.Taken, err error) {
 	err = f.during(ctx, ref, sandbox.Capturing, func(was sandbox.Sandbox) error {
 		taken = sandbox.Taken{Sandbox: was, Image: "image:" + id, Still: true, Took: 1400 * time.Millisecond}
+		if memory {
+			taken.Memory = 24 << 20
+		}
 		if err := f.pass(ctx); err != nil {
 			return err
 		}

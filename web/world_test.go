@@ -91,7 +91,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
 		Labels: func(string, string) map[string]string { return nil },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Room: w.room.ask, Log: log,
-		Homes: w.homes, Snapshots: allParts{}, Quota: quota, Volumes: shared.Mounts,
+		Homes: w.homes, Snapshots: allParts{}, Checkpoints: allParts{}, Quota: quota, Volumes: shared.Mounts,
 	})
 	hosts, err := hostname.New("http://localhost:8080")
 	if err != nil {
