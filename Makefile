@@ -60,7 +60,7 @@ test-engine: build bin/cadvisor bin/versitygw ## tests on a real engine
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(RACE_TEST) -tags engine -p 2 $(addprefix ./,$(ON_ENGINE))
 
-test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a program do, with the real binary, engine and browser
+test-e2e: build bin/traefik bin/pebble bin/cadvisor bin/criu ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
@@ -139,6 +139,9 @@ bin/pebble: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 bin/versitygw: $(VERSITYGW)/go.mod $(VERSITYGW)/go.sum
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -C $(VERSITYGW) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/versity/versitygw/cmd/versitygw
+
+bin/criu: internal/setup/criu.sh
+	internal/setup/criu.sh $@
 
 bin/cadvisor: internal/setup/cadvisor.sh
 	internal/setup/cadvisor.sh $@

@@ -24,6 +24,7 @@ var checks = []check{
 	{"cgroups", withEngine(lookCgroups)},
 	{"freezing", withEngine(lookFreezing)},
 	{"isolation", withEngine(lookIsolation)},
+	{"memory-snapshots", lookMemorySnapshots},
 	{"base-image", withEngine(lookBaseImage)},
 	{"figures", lookFigures},
 	{"bridge", lookBridge},
