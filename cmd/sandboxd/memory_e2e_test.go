@@ -151,9 +151,9 @@ func TestMemory_ProgramsContinueInPlaceAndInClones(t *testing.T) {
 	began := time.Now()
 	snap := s.remembers("lab")
 	t.Logf("a snapshot with %d bytes of memory took %s, of which it was frozen %d ms", snap.Memory, time.Since(began), snap.Paused)
-	secrets, counts := map[int]string{}, map[int]int{}
+	secrets := map[int]string{}
 	for _, port := range []int{8001, 8002} {
-		secrets[port], counts[port] = s.counted("lab", port)
+		secrets[port], _ = s.counted("lab", port)
 	}
 	s.exec("lab", map[string]any{"command": "pkill python3; pkill node; tmux -L own kill-server; rm count.py"})
 
@@ -163,22 +163,23 @@ func TestMemory_ProgramsContinueInPlaceAndInClones(t *testing.T) {
 	began = time.Now()
 	names := s.clones("lab", map[string]any{"name": "copy", "count": 2, "snapshot": snap.ID})
 	t.Logf("two clones took %s", time.Since(began))
-	machines := map[string]bool{}
+	same := map[string]bool{} // machine ids and addresses
 	for _, name := range append(names, "lab") {
 		for port, secret := range secrets {
 			got, n := s.counted(name, port)
-			_, later := s.counted(name, port)
-			if got != secret || later <= n {
-				t.Errorf("%s at %d: its secret is %q, want %q; it counted to %d, then %d, and to %d before", name, port, got, secret, n, later, counts[port])
+			if got != secret {
+				t.Errorf("%s at %d: its secret is %q, want %q", name, port, got, secret)
 			}
+			s.until("it counts on", func() bool { _, later := s.counted(name, port); return later > n })
 		}
 		out := s.exec(name, map[string]any{"command": "hostname; cat /etc/machine-id; tmux -L own send-keys -t work 'echo $MINE-$(hostname) > got' Enter; " +
-			"for i in $(seq 100); do test -s got && break; sleep .1; done; cat got; echo $SANDBOXD_CLONED_FROM; ls count.py; getent hosts $(hostname)"})
+			"for i in $(seq 100); do test -s got && break; sleep .1; done; cat got; echo $SANDBOXD_CLONED_FROM; ls count.py; ip -4 -o addr show eth0 | tr -s ' ' | cut -d ' ' -f 4; getent hosts $(hostname) | cut -d ' ' -f 1"})
 		lines := strings.Split(out.Stdout, "\n")
-		if len(lines) < 5 || lines[0] != name || machines[lines[1]] || lines[2] != "of-tmux-"+name || (lines[3] == "lab") != (name != "lab") {
+		if len(lines) < 7 || lines[0] != name || same[lines[1]] || lines[2] != "of-tmux-"+name || (lines[3] == "lab") != (name != "lab") ||
+			lines[4] != "count.py" || same[lines[5]] || !strings.HasPrefix(lines[5], lines[6]+"/") {
 			t.Errorf("%s: %+v", name, out)
 		} else {
-			machines[lines[1]] = true
+			same[lines[1]], same[lines[5]] = true, true
 		}
 		s.types(name, "echo it-is-$MINE\r", regexp.MustCompile("it-is-of-the-terminal"))
 	}
@@ -187,7 +188,38 @@ func TestMemory_ProgramsContinueInPlaceAndInClones(t *testing.T) {
 			t.Errorf("%s is %s: %s", b.Name, b.State, b.Problem)
 		}
 	}
-	s.call("DELETE", "/sandboxes/lab/snapshots/"+snap.ID, nil, nil)
+	s.sleeps("lab", "frozen")
+	began = time.Now()
+	frozen := s.remembers("lab")
+	t.Logf("a snapshot of a frozen one took %s", time.Since(began))
+	began = time.Now()
+	s.reverts("lab", frozen.ID)
+	t.Logf("and a restore to it %s", time.Since(began))
+	if got, _ := s.counted("lab", 8001); got != secrets[8001] {
+		t.Errorf("as it was when it was frozen, its secret is %q, want %q", got, secrets[8001])
+	}
+
+	pages, err := filepath.Glob(filepath.Join(s.data, "checkpoints", frozen.ID, "pages-*.img"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%q %v", pages, err)
+	}
+	for _, page := range pages {
+		if err := os.Truncate(page, 4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.reverts("lab", frozen.ID)
+	for _, b := range s.listed() {
+		if b.Name == "lab" && (b.State != "running" || !strings.Contains(b.Problem, "its memory could not be brought back")) {
+			t.Errorf("with a damaged memory it is %s: %q", b.State, b.Problem)
+		}
+	}
+	if out := s.exec("lab", map[string]any{"command": "ls count.py"}); out.Stdout != "count.py\n" {
+		t.Errorf("with a damaged memory: %+v", out)
+	}
+	for _, b := range []memoryBody{snap, frozen} {
+		s.call("DELETE", "/sandboxes/lab/snapshots/"+b.ID, nil, nil)
+	}
 	s.until("nothing of the memory is left", func() bool {
 		left, err := os.ReadDir(filepath.Join(s.data, "checkpoints"))
 		found, globErr := filepath.Glob(filepath.Join(os.TempDir(), "ctrd-checkpoint*", "sandboxd-"+s.instance()+"-*"))

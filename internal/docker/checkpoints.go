@@ -175,7 +175,7 @@ func (e *checkpoints) startFrom(ctx context.Context, id, snapshot string) (err e
 		return fault.Wrap(err, fault.NotFound, "What was kept of its memory is gone.")
 	}
 	if err == nil {
-		err = renameHost(at, box.Config.Hostname)
+		err = adapt(at, box.Config.Hostname)
 	}
 	if err == nil { // engines refuse a checkpoint with the very same content as an earlier one
 		err = os.WriteFile(filepath.Join(at, e.resource(id)), []byte(sandbox.NewID()), checkpointFile)

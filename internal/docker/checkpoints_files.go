@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -110,56 +109,4 @@ func sizeOf(folder string) (bytes int64, err error) {
 		return err
 	})
 	return bytes, err
-}
-
-// How CRIU begins the file that has the host name, and how many such names a container's processes have.
-const (
-	criuMagic  = 0x54564319 // of all its files but a few
-	criuUTS    = 0x54473203
-	utsPattern = "utsns-*.img"
-	nameField  = 1<<3 | 2 // of its message: the host name, as bytes
-	utsHead    = 12       // two magic numbers and the length of the message
-)
-
-// renameHost gives the processes in a checkpoint another host name, so that those of a clone begin with its own. It changes the file that
-// CRIU restores the name from: nothing is run in the sandbox for it, which could be a program of the sandbox's.
-func renameHost(folder, name string) error {
-	files, err := filepath.Glob(filepath.Join(folder, utsPattern))
-	if err != nil {
-		return err
-	}
-	if len(files) != 1 { // a program in it has a name space of its own
-		return fault.New(fault.Unavailable, "It has %d host names, and one was expected.", len(files))
-	}
-	image, err := os.ReadFile(files[0])
-	if err != nil {
-		return err
-	}
-	renamed, ok := withHostName(image, name)
-	if !ok {
-		return fault.New(fault.Unavailable, "The host name in it is in a format that is not known. It may be of another version of CRIU.")
-	}
-	fresh := files[0] + partFile // the file may be a link to the one that is kept
-	if err := os.WriteFile(fresh, renamed, checkpointFile); err != nil {
-		return err
-	}
-	return os.Rename(fresh, files[0])
-}
-
-// withHostName gives CRIU's file with another host name.
-func withHostName(image []byte, name string) ([]byte, bool) {
-	if len(image) < utsHead+2 || len(name) > 64 || binary.LittleEndian.Uint32(image) != criuMagic ||
-		binary.LittleEndian.Uint32(image[4:]) != criuUTS || int(binary.LittleEndian.Uint32(image[8:])) != len(image)-utsHead {
-		return nil, false
-	}
-	message := image[utsHead:]
-	if message[0] != nameField || message[1] > 64 || len(message) < 2+int(message[1]) {
-		return nil, false
-	}
-	rest := message[2+int(message[1]):]
-	out := append([]byte{}, image[:8]...)
-	out = binary.LittleEndian.AppendUint32(out, uint32(2+len(name)+len(rest)))
-	out = append(out, nameField, byte(len(name)))
-	out = append(out, name...)
-	return append(out, rest...), true
 }

@@ -1,7 +1,10 @@
 package docker
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,30 +14,67 @@ import (
 // utsImage is what CRIU 4.2 wrote of a container called "a".
 const utsImage = "19435654033247540b0000000a01611206286e6f6e6529"
 
-func TestWithHostName_ChangesTheNameAlone(t *testing.T) {
-	image, err := hex.DecodeString(utsImage)
+func decoded(t *testing.T, text string) []byte {
+	t.Helper()
+	image, err := hex.DecodeString(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, ok := withHostName(image, "a-longer-name")
-	const want = "1943565403324754170000000a0d612d6c6f6e6765722d6e616d651206286e6f6e6529"
-	if !ok || hex.EncodeToString(got) != want {
-		t.Errorf("got %x, %t", got, ok)
+	return image
+}
+
+func TestAdapt_ChangesTheHostNameAndTheGroupsOfMounts(t *testing.T) {
+	folder := t.TempDir()
+	uts, mounts := filepath.Join(folder, "utsns-12.img"), filepath.Join(folder, "mountpoints-13.img")
+	external := written([]criuField{{number: 2, value: 144}, {number: 7, text: []byte("./shared")}, {number: 10}, {number: 11, value: 4},
+		{number: 18, text: []byte("/shared")}})
+	own := written([]criuField{{number: 2, value: 127}, {number: 9, text: []byte{}}, {number: 11, value: 2}})
+	file := binary.LittleEndian.AppendUint32(nil, criuMagic)
+	file = binary.LittleEndian.AppendUint32(file, criuMounts)
+	for _, m := range [][]byte{external, own} {
+		file = append(binary.LittleEndian.AppendUint32(file, uint32(len(m))), m...)
 	}
-	if back, ok := withHostName(got, "a"); !ok || hex.EncodeToString(back) != utsImage {
-		t.Errorf("back: %x, %t", back, ok)
+	if err := errors.Join(os.WriteFile(uts, decoded(t, utsImage), 0o600), os.WriteFile(mounts, file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := adapt(folder, "a-longer-name"); err != nil {
+		t.Fatal(err)
+	}
+	const want = "1943565403324754170000000a0d612d6c6f6e6765722d6e616d651206286e6f6e6529"
+	if got, err := os.ReadFile(uts); err != nil || hex.EncodeToString(got) != want {
+		t.Errorf("host name: %x, %v", got, err)
+	}
+	got, err := os.ReadFile(mounts)
+	if err != nil || len(got) != len(file) || bytes.Equal(got, file) {
+		t.Fatalf("mounts: %x, %v", got, err)
+	}
+	at := criuHead + criuLength + bytes.Index(external, []byte{11 << 3, 4}) + 1
+	if file[at] = 0; !bytes.Equal(got, file) {
+		t.Errorf("mounts: %x, want %x", got, file)
+	}
+}
+
+func TestAdapt_RefusesWhatItDoesNotKnow(t *testing.T) {
+	image, nothing := decoded(t, utsImage), func([]criuField) {}
+	if same, ok := edited(image, criuUTS, nothing); !ok || !bytes.Equal(same, image) {
+		t.Errorf("unchanged: %x, %t", same, ok)
 	}
 	for n := range image {
-		if _, ok := withHostName(image[:n], "x"); ok {
+		if _, ok := edited(image[:n], criuUTS, nothing); ok {
 			t.Errorf("its first %d bytes are taken for a whole one", n)
 		}
 	}
 	for _, n := range []int{0, 4, 8, 12, 13} {
-		bad := append([]byte{}, image...)
-		bad[n] ^= 0x50
-		if _, ok := withHostName(bad, "x"); ok {
+		bad := bytes.Clone(image)
+		if bad[n] ^= 0x55; n == 12 {
+			bad[n] = 0x0d // a number of four bytes
+		}
+		if _, ok := edited(bad, criuUTS, nothing); ok {
 			t.Errorf("one with another byte %d is taken", n)
 		}
+	}
+	if err := adapt(t.TempDir(), "x"); err == nil {
+		t.Error("a folder without such files is taken")
 	}
 }
 
