@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,9 @@ import (
 
 // What keeping the memory of a sandbox and starting one with it may take.
 const (
-	checkpointLimit   = 5 * time.Minute // several GiB on a slow disk
+	checkpointLimit   = 5 * time.Minute  // several GiB on a slow disk
+	restoreLimit      = 40 * time.Second // and longer for many bytes
+	restoreSpeed      = 32 << 20         // bytes that a slow disk reads in a second
 	supportLimit      = 10 * time.Second
 	supportAskedFor   = time.Minute // how long an answer counts
 	checkpointProgram = "criu"      // runc starts it by that name
@@ -124,7 +127,13 @@ func (e *checkpoints) checkpoint(ctx context.Context, id, snapshot string) (int6
 	}
 	var bytes int64
 	if err == nil {
-		bytes, err = moveFiles(at, e.kept(snapshot))
+		bytes, err = sizeOf(at)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(at, sizeFile), strconv.AppendInt(nil, bytes, 10), checkpointFile)
+	}
+	if err == nil {
+		err = moveFiles(at, e.kept(snapshot))
 	}
 	return bytes, errors.Join(err, os.RemoveAll(at))
 }
@@ -171,6 +180,9 @@ func (e *checkpoints) startFrom(ctx context.Context, id, snapshot string) (err e
 	if err = os.RemoveAll(at); err == nil {
 		err = putFiles(e.kept(snapshot), at)
 	}
+	if err == nil {
+		err = isWhole(at)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(err, fault.NotFound, "What was kept of its memory is gone.")
 	}
@@ -183,14 +195,35 @@ func (e *checkpoints) startFrom(ctx context.Context, id, snapshot string) (err e
 	if err != nil {
 		return err
 	}
-	err = e.client.Load().ContainerStart(ctx, box.ID, container.StartOptions{CheckpointID: snapshot})
+	err = e.restore(ctx, box.ID, snapshot, at)
 	if leftErr := e.removeUnpacked(id); leftErr != nil {
 		e.c.Log.Warn("what the engine has unpacked of a memory is left", "error", leftErr)
 	}
+	return err
+}
+
+// restore starts a container from the checkpoint that is at a place. CRIU may hang on one that is damaged, or that a program has made so, and
+// with it all that is asked of the container, which counts as an engine that is lost: so its processes are killed then.
+func (e *checkpoints) restore(ctx context.Context, containerID, snapshot, at string) error {
+	bytes, err := sizeOf(at)
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "%s", criuWord(err))
+		return err
 	}
-	return nil
+	limit := restoreLimit + time.Duration(bytes/restoreSpeed)*time.Second
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = e.client.Load().ContainerStart(ctx, containerID, container.StartOptions{CheckpointID: snapshot})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		killed, killErr := e.reclaims.kernel.end(containerID)
+		e.c.Log.Warn("a memory did not come back in time; what there was of it is ended", "container", containerID, "processes", killed, "error", killErr)
+		return fault.Wrap(err, fault.Timeout, "It did not come back within %s.", limit)
+	case lost(err):
+		return classify(err, "start the container with its memory")
+	}
+	return fault.Wrap(err, fault.Unavailable, "%s", criuWord(err))
 }
 
 // Checkpoints lists the snapshots of which memory is kept. See sandbox.Checkpoints.

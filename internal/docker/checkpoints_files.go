@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"sandboxd/internal/fault"
@@ -21,17 +22,37 @@ const (
 	checkpointFile   = 0o600
 )
 
-// moveFiles moves a folder, which is there as a whole or not at all, and gives how many bytes its files have.
-func moveFiles(from, to string) (bytes int64, err error) {
+// sizeFile is in a checkpoint, and has how many bytes all else in it has.
+const sizeFile = "sandboxd.size"
+
+// isWhole says when something is missing of a checkpoint: CRIU may wait for that without end.
+func isWhole(folder string) error {
+	text, err := os.ReadFile(filepath.Join(folder, sizeFile))
+	if err != nil {
+		return err
+	}
+	want, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "What was kept of its memory is damaged.")
+	}
+	has, err := sizeOf(folder)
+	if err == nil && has != want+int64(len(text)) {
+		err = fault.New(fault.Unavailable, "What was kept of its memory is damaged: it has %d bytes, and had %d.", has, want)
+	}
+	return err
+}
+
+// moveFiles moves a folder, which is there as a whole or not at all.
+func moveFiles(from, to string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(to), checkpointFolder); err != nil {
-		return 0, fmt.Errorf("make the folder of checkpoints: %w", err)
+		return fmt.Errorf("make the folder of checkpoints: %w", err)
 	}
 	part := to + partFile
 	if err := errors.Join(os.RemoveAll(part), os.RemoveAll(to)); err != nil {
-		return 0, fmt.Errorf("remove an old checkpoint: %w", err)
+		return fmt.Errorf("remove an old checkpoint: %w", err)
 	}
 	if err := os.Chmod(from, checkpointFolder); err != nil {
-		return 0, fmt.Errorf("move a checkpoint: %w", err)
+		return fmt.Errorf("move a checkpoint: %w", err)
 	}
 	err = os.Rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
@@ -40,9 +61,9 @@ func moveFiles(from, to string) (bytes int64, err error) {
 		}
 	}
 	if err != nil {
-		return 0, errors.Join(full(err), os.RemoveAll(part))
+		return errors.Join(full(err), os.RemoveAll(part))
 	}
-	return sizeOf(to)
+	return nil
 }
 
 // putFiles puts the files of a folder into another one, linked where that can be: what reads them there does not change them.

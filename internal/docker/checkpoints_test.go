@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"sandboxd/internal/fault"
 )
 
 // utsImage is what CRIU 4.2 wrote of a container called "a".
@@ -88,9 +90,11 @@ func TestCheckpointFiles_AreForNobodyElseAndShareWithTheKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n, err := moveFiles(from, kept)
-	if err != nil || n != 10 {
-		t.Fatalf("%d bytes, %v", n, err)
+	if n, err := sizeOf(from); err != nil || n != 10 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(from, sizeFile), []byte("10"), 0o644), moveFiles(from, kept), isWhole(kept)); err != nil {
+		t.Fatal(err)
 	}
 	for _, path := range []string{kept, filepath.Dir(kept)} {
 		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o700 {
@@ -108,6 +112,12 @@ func TestCheckpointFiles_AreForNobodyElseAndShareWithTheKept(t *testing.T) {
 	}
 	if err := putFiles(filepath.Join(kept, "gone"), put); !os.IsNotExist(err) {
 		t.Errorf("of a missing one: %v", err)
+	}
+	if err := os.Truncate(filepath.Join(kept, "pages-1.img"), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := isWhole(kept); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("of a damaged one: %v", err)
 	}
 	copied := filepath.Join(put, "copy")
 	if err := copyFile(filepath.Join(kept, "pages-1.img"), copied); err != nil {

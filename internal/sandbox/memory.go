@@ -43,6 +43,9 @@ func (k *keeper) startFrom(ctx context.Context, s Sandbox) error {
 	if err := k.containers.stopContainer(ctx, s); err != nil {
 		return err
 	}
+	if err := k.containers.recreate(ctx, s); err != nil { // engines may refuse to start one with which that has failed
+		return err
+	}
 	if s, err = k.containers.finishStart(ctx, s, Running); err == nil && s.State == Running {
 		_, err = k.set(ctx, s, Running, why)
 	}

@@ -281,7 +281,7 @@ func TestManager_AnyCallThatFailsOnceLeavesATrueState(t *testing.T) {
 					struck = w.fate.rest()
 					truly(t, w, m, s, what+" with a failing "+struck)
 				})
-				if n > 20 {
+				if n > 30 {
 					t.Fatalf("%s does not come to an end", what)
 				}
 			}
