@@ -44,6 +44,7 @@ var dataEntries = []dataEntry{
 	{pattern: "pool", why: "homes: back the sandboxes up"},
 	{pattern: "pool.img", why: "homes: back the sandboxes up"},
 	{pattern: "pool.device", why: "it names a disk of this machine"},
+	{pattern: "checkpoints", why: "what snapshots have of the memory of sandboxes: they stay on this machine"},
 	{pattern: "history.db", rows: true, why: "figures of this machine and its containers"},
 	{pattern: "logs.db", rows: true, why: "log lines of this machine's containers"},
 	{pattern: sqlite.UpgradeFolder, why: "copies of older databases"},

@@ -148,75 +148,27 @@ func TestMemory_ProgramsContinueInPlaceAndInClones(t *testing.T) {
 	if out := s.exec("lab", map[string]any{"command": counters}); !strings.Contains(out.Stdout, "ready") {
 		t.Fatalf("%+v", out)
 	}
-	began := time.Now()
 	snap := s.remembers("lab")
-	t.Logf("a snapshot with %d bytes of memory took %s, of which it was frozen %d ms", snap.Memory, time.Since(began), snap.Paused)
 	secrets := map[int]string{}
 	for _, port := range []int{8001, 8002} {
 		secrets[port], _ = s.counted("lab", port)
 	}
 	s.exec("lab", map[string]any{"command": "pkill python3; pkill node; tmux -L own kill-server; rm count.py"})
 
-	began = time.Now()
-	s.reverts("lab", snap.ID)
-	t.Logf("restore in place took %s", time.Since(began))
-	began = time.Now()
+	s.comesBack("lab", snap.ID)
+	began := time.Now()
 	names := s.clones("lab", map[string]any{"name": "copy", "count": 2, "snapshot": snap.ID})
 	t.Logf("two clones took %s", time.Since(began))
-	same := map[string]bool{} // machine ids and addresses
-	for _, name := range append(names, "lab") {
-		for port, secret := range secrets {
-			got, n := s.counted(name, port)
-			if got != secret {
-				t.Errorf("%s at %d: its secret is %q, want %q", name, port, got, secret)
-			}
-			s.until("it counts on", func() bool { _, later := s.counted(name, port); return later > n })
-		}
-		out := s.exec(name, map[string]any{"command": "hostname; cat /etc/machine-id; tmux -L own send-keys -t work 'echo $MINE-$(hostname) > got' Enter; " +
-			"for i in $(seq 100); do test -s got && break; sleep .1; done; cat got; echo $SANDBOXD_CLONED_FROM; ls count.py; ip -4 -o addr show eth0 | tr -s ' ' | cut -d ' ' -f 4; getent hosts $(hostname) | cut -d ' ' -f 1"})
-		lines := strings.Split(out.Stdout, "\n")
-		if len(lines) < 7 || lines[0] != name || same[lines[1]] || lines[2] != "of-tmux-"+name || (lines[3] == "lab") != (name != "lab") ||
-			lines[4] != "count.py" || same[lines[5]] || !strings.HasPrefix(lines[5], lines[6]+"/") {
-			t.Errorf("%s: %+v", name, out)
-		} else {
-			same[lines[1]], same[lines[5]] = true, true
-		}
-		s.types(name, "echo it-is-$MINE\r", regexp.MustCompile("it-is-of-the-terminal"))
-	}
-	for _, b := range s.listed() {
-		if b.Problem != "" || b.State != "running" {
-			t.Errorf("%s is %s: %s", b.Name, b.State, b.Problem)
-		}
-	}
+	s.wantContinued(append(names, "lab"), secrets)
+
 	s.sleeps("lab", "frozen")
-	began = time.Now()
-	frozen := s.remembers("lab")
-	t.Logf("a snapshot of a frozen one took %s", time.Since(began))
-	began = time.Now()
-	s.reverts("lab", frozen.ID)
-	t.Logf("and a restore to it %s", time.Since(began))
+	frozen := s.remembers("lab") // of one that was restored before
+	s.comesBack("lab", frozen.ID)
 	if got, _ := s.counted("lab", 8001); got != secrets[8001] {
 		t.Errorf("as it was when it was frozen, its secret is %q, want %q", got, secrets[8001])
 	}
+	s.startsWithoutADamagedMemory("lab", frozen.ID)
 
-	pages, err := filepath.Glob(filepath.Join(s.data, "checkpoints", frozen.ID, "pages-*.img"))
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("%q %v", pages, err)
-	}
-	for _, page := range pages {
-		if err := os.Truncate(page, 4096); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.reverts("lab", frozen.ID)
-	for _, b := range s.listed() {
-		if b.Name == "lab" && (b.State != "running" || !strings.Contains(b.Problem, "its memory could not be brought back, so its programs were started anew: What was kept of its memory is damaged")) {
-			t.Errorf("with a damaged memory it is %s: %q", b.State, b.Problem)
-		}
-	}
-	if out := s.exec("lab", map[string]any{"command": "ls count.py"}); out.Stdout != "count.py\n" {
-		t.Errorf("with a damaged memory: %+v", out)
-	}
 	for _, b := range []memoryBody{snap, frozen} {
 		s.call("DELETE", "/sandboxes/lab/snapshots/"+b.ID, nil, nil)
 	}
@@ -225,6 +177,71 @@ func TestMemory_ProgramsContinueInPlaceAndInClones(t *testing.T) {
 		found, globErr := filepath.Glob(filepath.Join(os.TempDir(), "ctrd-checkpoint*", "sandboxd-"+s.instance()+"-*"))
 		return err == nil && globErr == nil && len(left) == 0 && len(found) == 0
 	})
+}
+
+// comesBack restores a sandbox to a snapshot with memory.
+func (s *server) comesBack(name, id string) {
+	s.t.Helper()
+	began := time.Now()
+	s.reverts(name, id)
+	s.t.Logf("a restore in place took %s", time.Since(began))
+	for _, b := range s.listed() {
+		if b.Name == name && (b.Problem != "" || b.State != "running") {
+			s.t.Errorf("%s is %s: %s", b.Name, b.State, b.Problem)
+		}
+	}
+}
+
+// wantContinued wants the programs of lab to continue in these sandboxes, each of which is one of its own.
+func (s *server) wantContinued(names []string, secrets map[int]string) {
+	s.t.Helper()
+	same := map[string]bool{} // machine ids and addresses
+	for _, name := range names {
+		for port, secret := range secrets {
+			got, n := s.counted(name, port)
+			if got != secret {
+				s.t.Errorf("%s at %d: its secret is %q, want %q", name, port, got, secret)
+			}
+			s.until("it counts on", func() bool { _, later := s.counted(name, port); return later > n })
+		}
+		out := s.exec(name, map[string]any{"command": "hostname; cat /etc/machine-id; tmux -L own send-keys -t work 'echo $MINE-$(hostname) > got' Enter; " +
+			"for i in $(seq 100); do test -s got && break; sleep .1; done; cat got; echo $SANDBOXD_CLONED_FROM; ls count.py; " +
+			"ip -4 -o addr show eth0 | tr -s ' ' | cut -d ' ' -f 4; getent hosts $(hostname) | cut -d ' ' -f 1"})
+		lines := strings.Split(out.Stdout, "\n")
+		if len(lines) < 7 || lines[0] != name || same[lines[1]] || lines[2] != "of-tmux-"+name || (lines[3] == "lab") != (name != "lab") ||
+			lines[4] != "count.py" || same[lines[5]] || !strings.HasPrefix(lines[5], lines[6]+"/") {
+			s.t.Errorf("%s: %+v", name, out)
+		} else {
+			same[lines[1]], same[lines[5]] = true, true
+		}
+		s.types(name, "echo it-is-$MINE\r", regexp.MustCompile("it-is-of-the-terminal"))
+	}
+	for _, b := range s.listed() {
+		if b.Problem != "" || b.State != "running" {
+			s.t.Errorf("%s is %s: %s", b.Name, b.State, b.Problem)
+		}
+	}
+}
+
+// startsWithoutADamagedMemory damages the memory of a snapshot, and restores a sandbox to it.
+func (s *server) startsWithoutADamagedMemory(name, id string) {
+	s.t.Helper()
+	pages, err := filepath.Glob(filepath.Join(s.data, "checkpoints", id, "pages-*.img"))
+	if err != nil || len(pages) == 0 {
+		s.t.Fatalf("%q %v", pages, err)
+	}
+	if err := os.Truncate(pages[0], 4096); err != nil {
+		s.t.Fatal(err)
+	}
+	s.reverts(name, id)
+	for _, b := range s.listed() {
+		if b.Name == name && (b.State != "running" || !strings.Contains(b.Problem, "so its programs were started anew: What was kept of its memory is damaged")) {
+			s.t.Errorf("with a damaged memory it is %s: %q", b.State, b.Problem)
+		}
+	}
+	if out := s.exec(name, map[string]any{"command": "ls count.py"}); out.Stdout != "count.py\n" {
+		s.t.Errorf("with a damaged memory: %+v", out)
+	}
 }
 
 type memoryBody struct {
@@ -236,10 +253,12 @@ type memoryBody struct {
 // remembers takes a snapshot with memory.
 func (s *server) remembers(name string) (b memoryBody) {
 	s.t.Helper()
+	began := time.Now()
 	status, body := s.raw("POST", "/sandboxes/"+name+"/snapshots?wait=ready", map[string]any{"memory": true})
 	if err := json.Unmarshal(body, &b); err != nil || status != http.StatusCreated || b.Memory < 1<<20 {
 		s.t.Fatalf("snapshot of %s: %d %s\n%s", name, status, body, s.tail())
 	}
+	s.t.Logf("a snapshot with %d bytes of memory took %s, of which it was frozen %d ms", b.Memory, time.Since(began), b.Paused)
 	return b
 }
 
