@@ -141,7 +141,9 @@ bin/versitygw: $(VERSITYGW)/go.mod $(VERSITYGW)/go.sum
 	CGO_ENABLED=0 $(GO) build -C $(VERSITYGW) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/versity/versitygw/cmd/versitygw
 
 bin/criu: internal/setup/criu.sh
+	@internal/setup/tools.sh
 	internal/setup/criu.sh $@
 
 bin/cadvisor: internal/setup/cadvisor.sh
+	@internal/setup/tools.sh
 	internal/setup/cadvisor.sh $@

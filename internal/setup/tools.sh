@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, sshd, git, rsync, mkfs.btrfs, what reads archives, access lists and attributes,
-# and with the argument chromium a browser.
+# what unpacks Debian's packages, and with the argument chromium a browser.
 set -euo pipefail
 
 want=()
@@ -17,6 +17,8 @@ command -v getfacl >/dev/null || want+=(acl)
 command -v getfattr >/dev/null || want+=(attr)
 command -v python3 >/dev/null || want+=(python3)
 command -v mkfs.btrfs >/dev/null || [ -x /usr/sbin/mkfs.btrfs ] || want+=(btrfs-progs)
+command -v mmdebstrap >/dev/null || want+=(mmdebstrap)
+[ -r /usr/share/keyrings/debian-archive-keyring.gpg ] || want+=(debian-archive-keyring)
 if [ "${1:-}" = chromium ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
   want+=(chromium fonts-dejavu-core fonts-noto-color-emoji)
 fi
