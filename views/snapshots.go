@@ -27,8 +27,23 @@ type Restored struct {
 	To   string // name of the snapshot; "" when it has none
 	Made Time   // when that was taken
 	Undo string // what is posted to undo it
+	Warn string // what did not succeed of it; or ""
 	Off  string // why it cannot be undone now; or ""
 	Next string
+}
+
+func (r Restored) tone() string {
+	if r.Warn != "" {
+		return "busy"
+	}
+	return "good"
+}
+
+func (r Restored) icon() string {
+	if r.Warn != "" {
+		return "warn"
+	}
+	return "check"
 }
 
 // SnapshotList is the part of the page that changes by itself.
@@ -84,6 +99,8 @@ type AboutSnapshot struct {
 	Made  Time
 	Size  string
 	Files string
+	// Memory is how much it has of the memory of programs; "" for none.
+	Memory string
 }
 
 // NewSnapshot is the form that takes a snapshot.

@@ -28,8 +28,11 @@ func (s *snapshotFormHandlers) newForm(ctx context.Context, r *request, v views.
 	}
 	box := h.Sandbox()
 	v.Box, v.URL, v.Next = box.Name, sameURL(box, snapshotsPart), r.origin(snapshotsURL(box.Name))
-	v.OffersMemory = (box.State == sandbox.Running || box.State == sandbox.Frozen) && s.cfg.Snapshots.MemorySupport(ctx) == "" || v.Memory.Fault != ""
-	v.Means = paused(box, v.OffersMemory)
+	runs, can := box.State == sandbox.Running || box.State == sandbox.Frozen, s.cfg.Snapshots.MemorySupport(ctx) == ""
+	v.OffersMemory = runs && can || v.Memory.Fault != ""
+	if v.Means = paused(box, v.OffersMemory); can && !runs {
+		v.Means += " Start it first to keep memory, too."
+	}
 	if r.byScript() {
 		return views.NewSnapshotSheet(v), nil
 	}
@@ -136,7 +139,7 @@ func (s *snapshotFormHandlers) revertForm(ctx context.Context, r *request, probl
 func reverted(box sandbox.Sandbox, to snapshot.Snapshot) []string {
 	means := []string{"The files in its home and the programs installed in it become those of the snapshot, and so do its services."}
 	if to.Memory > 0 {
-		return append(means, "Its running programs and its terminals end. Those of the snapshot continue from where they were, with closed network connections.")
+		return append(means, "Its running programs and its terminals end. Those of the snapshot continue from where they were, with closed network connections. If that fails, its programs start anew, and it says why.")
 	}
 	switch box.State {
 	case sandbox.Stopped, sandbox.Asleep, sandbox.Sleeping, sandbox.Failed:

@@ -74,9 +74,13 @@ func (s *snapshotHandlers) restored(box sandbox.Sandbox) views.Restored {
 	if !ok || err != nil || to.Created.After(undo.Created) || now.Sub(undo.Created) > undoShown {
 		return views.Restored{}
 	}
-	return views.Restored{
+	v := views.Restored{
 		Updated: to.ID == undo.ID, To: nameText(to), Made: timeOf(to.Created, now), Undo: actURL(box, undo, "/undo"), Off: s.offNow(box), Next: snapshotsURL(box.Name),
 	}
+	if to.Memory > 0 && box.State == sandbox.Running {
+		v.Warn = box.Problem
+	}
+	return v
 }
 
 // list is what the page shows of snapshots now.
@@ -119,9 +123,7 @@ func (s *snapshotHandlers) item(box sandbox.Sandbox, n railed) views.Snapshot {
 		v.Rail.From = called(*n.parent)
 	}
 	if v.Ready {
-		if n.Memory > 0 {
-			v.Memory = text.Size(n.Memory)
-		}
+		v.Memory = memoryText(n.Snapshot)
 		v.Size, v.Files = contentText(n.Snapshot)
 		v.Losses, v.Lost = lossesOf(lossShapes(n.Stats.Lost), n.Stats.MoreLost)
 		if v.Running = !n.Still; n.Still && n.Took > 0 {
@@ -180,7 +182,15 @@ func (s *snapshotHandlers) snapshotState(n snapshot.Snapshot) views.State {
 // about says in a few words which snapshot a sheet is about.
 func (s *snapshotHandlers) about(n snapshot.Snapshot) views.AboutSnapshot {
 	size, files := contentText(n)
-	return views.AboutSnapshot{Name: nameText(n), Made: timeOf(n.Created, s.cfg.Now()), Size: size, Files: files}
+	return views.AboutSnapshot{Name: nameText(n), Made: timeOf(n.Created, s.cfg.Now()), Size: size, Files: files, Memory: memoryText(n)}
+}
+
+// memoryText says how much memory a snapshot has; "" for none.
+func memoryText(n snapshot.Snapshot) string {
+	if n.Memory == 0 {
+		return ""
+	}
+	return text.Size(n.Memory)
 }
 
 // contentText says what a copy of a home has; nothing for one that the storage pool has made, which counts nothing.

@@ -10,13 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
-	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/terminal"
 )
@@ -38,7 +36,7 @@ func memoryServer(t *testing.T) (*privateEngine, *server) {
 	e := newPrivateEngine(t, `{"experimental": true}`)
 	engine(t, "load", "-i", saved)
 	dockerfile := "FROM " + image + "\n"
-	if !mayRaiseLimits(t) { // CRIU asks for the limits of a process, which root may not here but of its own ones
+	if !mayRaiseLimits() { // CRIU asks for the limits of a process, which root may not here but of its own ones
 		dockerfile += "RUN sed -i /^agent:/d /etc/passwd\n"
 	}
 	build := exec.Command("docker", "build", "-q", "--network", "none", "-t", "memory:base", "-")
@@ -47,7 +45,7 @@ func memoryServer(t *testing.T) (*privateEngine, *server) {
 		t.Fatalf("%v %s", err, out)
 	}
 	log := filepath.Join(e.dir, "criu.log")
-	config := "mkdir -p /etc/criu && mount -t tmpfs tmpfs /etc/criu && printf 'tcp-close\\nverbosity 4\\nlog-file " + log + "\\n' > /etc/criu/runc.conf"
+	config := "mkdir -p /etc/criu && mount -t tmpfs tmpfs /etc/criu && printf 'tcp-close\\nfile-locks\\nverbosity 4\\nlog-file " + log + "\\n' > /etc/criu/runc.conf"
 	if out, err := e.inside("sh", "-c", config).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
@@ -59,24 +57,10 @@ func memoryServer(t *testing.T) (*privateEngine, *server) {
 	return e, newServer(t, "--prebuild", "", "--memory-snapshots")
 }
 
-// mayRaiseLimits reports whether this process, and so the test's engine, has CAP_SYS_RESOURCE.
-func mayRaiseLimits(t *testing.T) bool {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, caps, _ := strings.Cut(string(text), "CapEff:")
-	set, err := strconv.ParseUint(strings.Fields(caps)[0], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set&(1<<unix.CAP_SYS_RESOURCE) != 0
-}
-
 // counters are programs that keep a secret and a count in memory, and tell them to who asks: of Python at port 8001, of Node at 8002.
 const counters = `cat > count.py <<'END'
-import http.server, secrets, threading, time
+import fcntl, http.server, secrets, threading, time
+lock = open("lock", "w"); fcntl.flock(lock, fcntl.LOCK_EX)
 secret, n = secrets.token_hex(8), 0
 def count():
     global n
@@ -167,6 +151,7 @@ func TestMemory_ProgramsContinueInPlaceAndInClones(t *testing.T) {
 	t.Logf("two clones took %s", time.Since(began))
 	s.wantContinued(append(names, "lab"), secrets)
 
+	s.saysWhatIsStopped("lab")
 	s.sleeps("lab", "frozen")
 	frozen := s.remembers("lab") // of one that was restored before
 	s.comesBack("lab", frozen.ID)
@@ -229,6 +214,21 @@ func (s *server) wantContinued(names []string, secrets map[int]string) {
 	}
 }
 
+// saysWhatIsStopped keeps the memory of a sandbox with a program that is stopped, which hosts with cgroup v1 cannot.
+func (s *server) saysWhatIsStopped(name string) {
+	s.t.Helper()
+	s.exec(name, map[string]any{"command": "setsid sleep 12345 >/dev/null 2>&1 </dev/null & sleep .5; pkill -STOP -f 'sleep 12345'"})
+	status, body := s.raw("POST", "/sandboxes/"+name+"/snapshots?wait=ready", map[string]any{"memory": true})
+	if status != http.StatusCreated && (status != http.StatusConflict || !strings.Contains(string(body), "The program sleep is stopped")) {
+		s.t.Errorf("with a stopped program: %d %s", status, body)
+	}
+	s.exec(name, map[string]any{"command": "pkill -KILL -f 'sleep 12345'"})
+	var b memoryBody
+	if err := json.Unmarshal(body, &b); err == nil && status == http.StatusCreated {
+		s.call("DELETE", "/sandboxes/"+name+"/snapshots/"+b.ID, nil, nil)
+	}
+}
+
 // startsWithoutADamagedMemory damages the memory of a snapshot, and restores a sandbox to it.
 func (s *server) startsWithoutADamagedMemory(name, id string) {
 	s.t.Helper()
@@ -236,7 +236,12 @@ func (s *server) startsWithoutADamagedMemory(name, id string) {
 	if err != nil || len(pages) == 0 {
 		s.t.Fatalf("%q %v", pages, err)
 	}
-	if err := os.Truncate(pages[0], 4096); err != nil {
+	image, err := os.ReadFile(pages[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	image[len(image)/2] ^= 1
+	if err := os.WriteFile(pages[0], image, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	s.reverts(name, id)

@@ -45,7 +45,13 @@ func (a *app) newSnapshots(ctx context.Context) error {
 		Store: a.db.Snapshots(), Sandboxes: a.manager, Parts: a.engine, Memories: a.engine, Keep: keep, Automatic: a.config.SnapshotAutomatic,
 		Most: a.config.SnapshotMost, Log: a.log,
 	})
-	return err
+	if err != nil || !a.config.MemorySnapshots {
+		return err
+	}
+	if why := a.engine.CheckpointSupport(ctx); why != "" {
+		a.log.Warn("snapshots cannot have the memory of programs", "cause", why, "help", "run: sandboxd doctor --memory-snapshots --only memory-snapshots")
+	}
+	return nil
 }
 
 // forgetSnapshots makes what deletes the snapshots of sandboxes that are deleted, until its ctx ends.

@@ -1,12 +1,15 @@
 package docker
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,9 +26,9 @@ import (
 
 // What keeping the memory of a sandbox and starting one with it may take.
 const (
-	checkpointLimit   = 5 * time.Minute  // several GiB on a slow disk
-	restoreLimit      = 40 * time.Second // and longer for many bytes
-	restoreSpeed      = 32 << 20         // bytes that a slow disk reads in a second
+	checkpointLimit   = 5 * time.Minute  // the most that CRIU has, as for several GiB on a slow disk
+	criuLimit         = 40 * time.Second // and longer for many bytes
+	criuSpeed         = 32 << 20         // bytes that a slow disk reads or writes in a second
 	supportLimit      = 10 * time.Second
 	supportAskedFor   = time.Minute // how long an answer counts
 	checkpointProgram = "criu"      // runc starts it by that name
@@ -76,10 +79,25 @@ func (e *checkpoints) obstacle(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, supportLimit)
 	defer cancel()
+	if said, err := exec.CommandContext(ctx, path, "--version").Output(); err != nil || !newEnough(string(said)) {
+		return "CRIU 4 or later is needed; " + path + " is not that: " + clean(string(said), longestWord)
+	}
 	if said, err := exec.CommandContext(ctx, path, "check").CombinedOutput(); err != nil {
 		return "CRIU does not work on this kernel: " + clean(string(said), longestWord)
 	}
 	return ""
+}
+
+var criuVersion = regexp.MustCompile(`^Version: (\d+)\.`)
+
+// newEnough reports whether what CRIU says of its version is 4 or later: the files of older ones differ.
+func newEnough(said string) bool {
+	found := criuVersion.FindStringSubmatch(said)
+	if found == nil {
+		return false
+	}
+	major, err := strconv.Atoi(found[1])
+	return err == nil && major >= 4
 }
 
 // staged is the folder in which the engine has the checkpoints of a container.
@@ -94,11 +112,11 @@ func (e *checkpoints) kept(snapshot string) string {
 
 // Checkpoint keeps the memory and the processes of a sandbox. See sandbox.Checkpoints.
 //
-// The engine does not stop when its caller hangs up. So when ctx ends early, Checkpoint returns, and what it has begun continues; the next
-// Checkpoints removes what comes of that.
-func (e *checkpoints) Checkpoint(ctx context.Context, id, snapshot string) (bytes int64, err error) {
-	err = e.detached(ctx, id, "keep the memory", checkpointLimit, func(ctx context.Context) (err error) {
-		bytes, err = e.checkpoint(ctx, id, snapshot)
+// The engine does not stop when its caller hangs up. So when ctx ends early, Checkpoint returns, and CRIU is ended; the next Checkpoints
+// removes what is left of that.
+func (e *checkpoints) Checkpoint(caller context.Context, id, snapshot string) (bytes int64, err error) {
+	err = e.detached(caller, id, "keep the memory", checkpointLimit+time.Minute, func(ctx context.Context) (err error) {
+		bytes, err = e.checkpoint(ctx, caller, id, snapshot)
 		return err
 	})
 	if err != nil {
@@ -107,7 +125,7 @@ func (e *checkpoints) Checkpoint(ctx context.Context, id, snapshot string) (byte
 	return bytes, nil
 }
 
-func (e *checkpoints) checkpoint(ctx context.Context, id, snapshot string) (int64, error) {
+func (e *checkpoints) checkpoint(ctx, caller context.Context, id, snapshot string) (int64, error) {
 	box, err := e.able(ctx, id)
 	switch {
 	case err != nil:
@@ -117,20 +135,17 @@ func (e *checkpoints) checkpoint(ctx context.Context, id, snapshot string) (int6
 	case box.HostConfig.Init != nil && *box.HostConfig.Init:
 		return 0, fault.New(fault.Conflict, "The sandbox is from before memory snapshots were switched on. Take a snapshot without memory, restore the sandbox to it, and try again.")
 	}
+	if name := e.reclaims.kernel.stopped(box.ID); name != "" && e.Info().Cgroup == "1" { // CRIU would wait for it without end
+		return 0, fault.New(fault.Conflict, "The program %s is stopped (as by Ctrl+Z), so the memory cannot be kept. Continue it (fg) or end it, and try again.", name)
+	}
 	at := filepath.Join(e.staged(box.ID), snapshot)
 	err = os.RemoveAll(at)
 	if err == nil {
-		err = e.client.Load().CheckpointCreate(ctx, box.ID, checkpoint.CreateOptions{CheckpointID: snapshot})
-		if err != nil {
-			err = fault.Wrap(err, fault.Unavailable, "The memory could not be kept: %s", criuWord(err))
-		}
+		err = e.write(ctx, caller, box, snapshot)
 	}
 	var bytes int64
 	if err == nil {
-		bytes, err = sizeOf(at)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(at, sizeFile), strconv.AppendInt(nil, bytes, 10), checkpointFile)
+		bytes, err = sumUp(at)
 	}
 	if err == nil {
 		err = moveFiles(at, e.kept(snapshot))
@@ -138,10 +153,105 @@ func (e *checkpoints) checkpoint(ctx context.Context, id, snapshot string) (int6
 	return bytes, errors.Join(err, os.RemoveAll(at))
 }
 
-// criuWord is what the engine says of CRIU, without the path of a log that is gone by then.
+// write has the engine write the memory of a container. CRIU may hang, as on a program that a signal has stopped, and with it all that is
+// asked of the container: so it is killed when the caller leaves, or after a while.
+func (e *checkpoints) write(ctx, caller context.Context, box container.InspectResponse, snapshot string) error {
+	limit := criuTime(box.HostConfig.Memory)
+	bounded, cancel := context.WithTimeout(caller, limit)
+	defer cancel()
+	written, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		e.endUnless(bounded, written, box.ID)
+	}()
+	err := e.client.Load().CheckpointCreate(ctx, box.ID, checkpoint.CreateOptions{CheckpointID: snapshot})
+	close(written)
+	<-watched
+	switch {
+	case err == nil:
+		return nil
+	case caller.Err() != nil:
+		return classify(caller.Err(), "keep the memory")
+	case bounded.Err() != nil:
+		return fault.Wrap(err, fault.Unavailable, "The memory could not be kept: that was not done within %s.", limit)
+	}
+	return fault.Wrap(err, fault.Unavailable, "The memory could not be kept: %s", criuWord(err))
+}
+
+// endUnless ends the CRIU that writes the memory of a container when ctx ends, again until what it was begun by has returned: it may not have
+// begun yet.
+func (e *checkpoints) endUnless(ctx context.Context, returned <-chan struct{}, containerID string) {
+	select {
+	case <-returned:
+		return
+	case <-ctx.Done():
+	}
+	again := time.NewTicker(clearLimit)
+	defer again.Stop()
+	for {
+		killed := e.reclaims.kernel.endCheckpoint(containerID)
+		e.c.Log.Warn("keeping a memory is ended", "container", containerID, "processes", killed, "cause", ctx.Err())
+		select {
+		case <-returned:
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// endLeft ends what an earlier sandboxd has left of keeping memories: it could hang, and its container with it.
+func (e *checkpoints) endLeft(ctx context.Context) error {
+	if !e.c.KeepMemory || e.own() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	list, err := e.client.Load().ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
+	for _, c := range list {
+		e.reclaims.kernel.endCheckpoint(c.ID)
+	}
+	return classify(err, "list its containers")
+}
+
+// criuTime bounds the time that CRIU has for so many bytes. For a sandbox without a limit of memory those are the most that there can be.
+func criuTime(bytes int64) time.Duration {
+	limit := criuLimit + time.Duration(bytes/criuSpeed)*time.Second
+	if bytes == 0 {
+		return checkpointLimit
+	}
+	return min(limit, checkpointLimit)
+}
+
+// How CRIU says what it cannot do: an error is a line of its log.
+var (
+	criuFailed = regexp.MustCompile(`(?s)criu failed: .*(?:path=|log file:)\s*(/[^\s:]+)`)
+	criuError  = regexp.MustCompile(`Error \([^)]*\): (.*)`)
+)
+
+// longestLog bounds how much of a log of CRIU is read.
+const longestLog = 16 << 20
+
+// criuWord is what CRIU says in its log, of which the engine names only the path, or what the engine says where that cannot be read.
 func criuWord(err error) string {
-	said, _, _ := strings.Cut(word(err), " path=")
-	return clean(said, longestWord)
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	failed := criuFailed.FindStringSubmatch(err.Error())
+	if failed == nil {
+		return word(err)
+	}
+	cause := "its log " + failed[1] + " cannot be read from here."
+	if log, err := os.Open(failed[1]); err == nil {
+		defer log.Close()
+		lines := bufio.NewScanner(io.LimitReader(log, longestLog))
+		for lines.Scan() { // the first error is the cause of the others
+			if found := criuError.FindStringSubmatch(lines.Text()); found != nil {
+				cause = found[1]
+				break
+			}
+		}
+	}
+	return "CRIU refuses it: " + clean(cause, longestWord)
 }
 
 // able gives the container of a sandbox, if checkpoints can be made here.
@@ -180,8 +290,9 @@ func (e *checkpoints) startFrom(ctx context.Context, id, snapshot string) (err e
 	if err = os.RemoveAll(at); err == nil {
 		err = putFiles(e.kept(snapshot), at)
 	}
+	var bytes int64
 	if err == nil {
-		err = isWhole(at)
+		bytes, err = isWhole(at)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(err, fault.NotFound, "What was kept of its memory is gone.")
@@ -195,30 +306,25 @@ func (e *checkpoints) startFrom(ctx context.Context, id, snapshot string) (err e
 	if err != nil {
 		return err
 	}
-	err = e.restore(ctx, box.ID, snapshot, at)
+	err = e.restore(ctx, box.ID, snapshot, criuTime(bytes))
 	if leftErr := e.removeUnpacked(id); leftErr != nil {
 		e.c.Log.Warn("what the engine has unpacked of a memory is left", "error", leftErr)
 	}
 	return err
 }
 
-// restore starts a container from the checkpoint that is at a place. CRIU may hang on one that is damaged, or that a program has made so, and
+// restore starts a container from the checkpoint that was put beside it. CRIU may hang on one that is damaged, or that a program has made so, and
 // with it all that is asked of the container, which counts as an engine that is lost: so its processes are killed then.
-func (e *checkpoints) restore(ctx context.Context, containerID, snapshot, at string) error {
-	bytes, err := sizeOf(at)
-	if err != nil {
-		return err
-	}
-	limit := restoreLimit + time.Duration(bytes/restoreSpeed)*time.Second
+func (e *checkpoints) restore(ctx context.Context, containerID, snapshot string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = e.client.Load().ContainerStart(ctx, containerID, container.StartOptions{CheckpointID: snapshot})
+	err := e.client.Load().ContainerStart(ctx, containerID, container.StartOptions{CheckpointID: snapshot})
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		killed, killErr := e.reclaims.kernel.end(containerID)
-		e.c.Log.Warn("a memory did not come back in time; what there was of it is ended", "container", containerID, "processes", killed, "error", killErr)
+		killed := e.reclaims.kernel.end(containerID)
+		e.c.Log.Warn("a memory did not come back in time; what there was of it is ended", "container", containerID, "processes", killed)
 		return fault.Wrap(err, fault.Timeout, "It did not come back within %s.", limit)
 	case lost(err):
 		return classify(err, "start the container with its memory")

@@ -1,13 +1,16 @@
 package docker
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"sandboxd/internal/fault"
@@ -22,24 +25,30 @@ const (
 	checkpointFile   = 0o600
 )
 
-// sizeFile is in a checkpoint, and has how many bytes all else in it has.
-const sizeFile = "sandboxd.size"
+// sumFile is in a checkpoint, and has a sum of all else in it.
+const sumFile = "sandboxd.sum"
 
-// isWhole says when something is missing of a checkpoint: CRIU may wait for that without end.
-func isWhole(folder string) error {
-	text, err := os.ReadFile(filepath.Join(folder, sizeFile))
+// sumUp writes the sum of a checkpoint into it, and gives how many bytes it has.
+func sumUp(folder string) (bytes int64, err error) {
+	bytes, sum, err := sumOf(folder)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	want, err := strconv.ParseInt(string(text), 10, 64)
+	return bytes, os.WriteFile(filepath.Join(folder, sumFile), []byte(sum), checkpointFile)
+}
+
+// isWhole says when a checkpoint is not what it was, and gives how many bytes it has. Programs that are restored from it may do anything, and
+// CRIU may wait for what is missing without end.
+func isWhole(folder string) (bytes int64, err error) {
+	want, err := os.ReadFile(filepath.Join(folder, sumFile))
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "What was kept of its memory is damaged.")
+		return 0, err
 	}
-	has, err := sizeOf(folder)
-	if err == nil && has != want+int64(len(text)) {
-		err = fault.New(fault.Unavailable, "What was kept of its memory is damaged: it has %d bytes, and had %d.", has, want)
+	bytes, has, err := sumOf(folder)
+	if err == nil && has != string(want) {
+		err = fault.New(fault.Unavailable, "What was kept of its memory is damaged.")
 	}
-	return err
+	return bytes, err
 }
 
 // moveFiles moves a folder, which is there as a whole or not at all.
@@ -118,16 +127,22 @@ func copyFile(from, to string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-func sizeOf(folder string) (bytes int64, err error) {
-	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+// sumOf gives how many bytes the files of a folder have, and a sum of their names and contents.
+func sumOf(folder string) (bytes int64, sum string, err error) {
+	all := crc32.New(crc32.MakeTable(crc32.Castagnoli)) // against faults of disks, and quick
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || d.Name() == sumFile {
 			return err
 		}
-		st, err := d.Info()
-		if err == nil {
-			bytes += st.Size()
+		file, err := os.Open(path)
+		if err != nil {
+			return err
 		}
+		defer file.Close()
+		n, err := io.Copy(all, file)
+		bytes += n
+		fmt.Fprintf(all, "\x00%d %s\x00", n, strings.TrimPrefix(path, folder))
 		return err
 	})
-	return bytes, err
+	return bytes, strconv.FormatInt(bytes, 10) + " " + hex.EncodeToString(all.Sum(nil)), err
 }

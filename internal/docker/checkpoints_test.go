@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sandboxd/internal/fault"
@@ -90,11 +92,14 @@ func TestCheckpointFiles_AreForNobodyElseAndShareWithTheKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := sizeOf(from); err != nil || n != 10 {
+	if n, err := sumUp(from); err != nil || n != 10 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(from, sizeFile), []byte("10"), 0o644), moveFiles(from, kept), isWhole(kept)); err != nil {
+	if err := moveFiles(from, kept); err != nil {
 		t.Fatal(err)
+	}
+	if n, err := isWhole(kept); err != nil || n != 10 {
+		t.Fatalf("%d bytes, %v", n, err)
 	}
 	for _, path := range []string{kept, filepath.Dir(kept)} {
 		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o700 {
@@ -113,11 +118,13 @@ func TestCheckpointFiles_AreForNobodyElseAndShareWithTheKept(t *testing.T) {
 	if err := putFiles(filepath.Join(kept, "gone"), put); !os.IsNotExist(err) {
 		t.Errorf("of a missing one: %v", err)
 	}
-	if err := os.Truncate(filepath.Join(kept, "pages-1.img"), 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := isWhole(kept); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("of a damaged one: %v", err)
+	for what, damage := range map[string]string{"cut": "secre", "of another bit": "secreu"} {
+		if err := errors.Join(os.Remove(filepath.Join(kept, "pages-1.img")), os.WriteFile(filepath.Join(kept, "pages-1.img"), []byte(damage), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := isWhole(kept); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("of one that is %s: %v", what, err)
+		}
 	}
 	copied := filepath.Join(put, "copy")
 	if err := copyFile(filepath.Join(kept, "pages-1.img"), copied); err != nil {
@@ -125,5 +132,30 @@ func TestCheckpointFiles_AreForNobodyElseAndShareWithTheKept(t *testing.T) {
 	}
 	if st, err := os.Stat(copied); err != nil || st.Mode() != fs.FileMode(0o600) {
 		t.Errorf("%v, %v", st.Mode(), err)
+	}
+}
+
+func TestCRIUWord_IsTheFirstErrorOfItsLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "dump.log")
+	const text = "(00.01) Warn  (compel/x.c:1): Not this\n(00.02) Error (criu/files-reg.c:1061): Can't dump ghost file /root/\x1b[1mbig of 3145728 size, increase limit\n" +
+		"(00.03) Error (criu/cr-dump.c:2128): Dumping FAILED.\n"
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("c", 600)
+	for _, said := range []string{
+		"Cannot checkpoint container " + long + ": runc did not terminate successfully: exit status 1: criu failed: type NOTIFY errno 0 path= " + log + ": unknown",
+		"runc did not terminate successfully: exit status 1: criu failed: type NOTIFY errno 0\nlog file: " + log + ": unknown",
+	} {
+		const want = "CRIU refuses it: Can't dump ghost file /root/[1mbig of 3145728 size, increase limit."
+		if got := criuWord(fmt.Errorf("from the engine: %w", errors.New(said))); got != want {
+			t.Errorf("got %q", got)
+		}
+	}
+	if got, want := criuWord(errors.New("criu failed: x path= /not/there: y")), "CRIU refuses it: its log /not/there cannot be read from here."; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := criuWord(errors.New("the disk is full")); got != "the disk is full." {
+		t.Errorf("got %q", got)
 	}
 }

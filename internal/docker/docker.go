@@ -13,6 +13,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -159,6 +160,9 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err := e.refresh(ctx); err != nil {
 		e.end()
 		return nil, denied(err)
+	}
+	if err := e.endLeft(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }

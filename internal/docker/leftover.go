@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
+
+	"sandboxd/internal/text"
 )
 
 // How long a container's remaining processes may take to end, and the pause between looks.
@@ -25,8 +28,8 @@ func (e *Engine) vacate(ctx context.Context, containerID string, cause error, st
 	defer cancel()
 	ended := 0
 	for {
-		n, err := e.reclaims.kernel.end(containerID)
-		if ended += n; err != nil || ended == 0 {
+		n := e.reclaims.kernel.end(containerID)
+		if ended += n; ended == 0 {
 			return cause
 		}
 		if n == 0 {
@@ -44,14 +47,62 @@ func (e *Engine) vacate(ctx context.Context, containerID string, cause error, st
 }
 
 // end kills all processes of a container that are seen from here, and the shims that look after it, and gives how many.
-func (k kernel) end(containerID string) (killed int, err error) {
+func (k kernel) end(containerID string) (killed int) {
+	return k.kill(containerID, belongs)
+}
+
+// endCheckpoint kills what writes a checkpoint of a container, and gives how many processes that were. The engine then says that it failed.
+func (k kernel) endCheckpoint(containerID string) (killed int) {
+	return k.kill(containerID, func(dir, containerID string) bool {
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // a name may have spaces
+		if err != nil || len(fields) < 2 {
+			return false
+		}
+		args, err := os.ReadFile(filepath.Join(k.proc, string(fields[1]), "cmdline")) // of its parent
+		return err == nil && bytes.Contains(args, []byte("\x00checkpoint\x00")) && bytes.HasSuffix(args, []byte("\x00"+containerID+"\x00"))
+	})
+}
+
+// stopped gives the name of a program of a frozen container that was stopped by a signal before; "" for none.
+func (k kernel) stopped(containerID string) string {
+	for _, dir := range k.processes(containerID, belongs) {
+		at, err := os.ReadFile(filepath.Join(dir, "wchan"))
+		if err != nil || string(at) != "do_signal_stop" {
+			continue
+		}
+		if name, err := os.ReadFile(filepath.Join(dir, "comm")); err == nil {
+			return text.Excerpt(strings.TrimSpace(string(name)), longestComm)
+		}
+	}
+	return ""
+}
+
+// longestComm is how long the kernel lets a name of a process be.
+const longestComm = 16
+
+// processes gives the folders in /proc of a container's processes, by what belongs to it.
+func (k kernel) processes(containerID string, belongs func(dir, containerID string) bool) (dirs []string) {
 	if len(containerID) < minContainerID {
-		return 0, nil
+		return nil
 	}
 	found, err := filepath.Glob(filepath.Join(k.proc, "[1-9]*"))
+	if err != nil { // of the pattern only
+		return nil
+	}
 	for _, dir := range found {
+		if belongs(dir, containerID) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// kill kills processes of a container.
+func (k kernel) kill(containerID string, belongs func(dir, containerID string) bool) (killed int) {
+	for _, dir := range k.processes(containerID, belongs) {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || !belongs(dir, containerID) {
+		if err != nil {
 			continue
 		}
 		p, err := os.FindProcess(pid) // the very process from here on, and not another one of that number
@@ -63,7 +114,7 @@ func (k kernel) end(containerID string) (killed int, err error) {
 		}
 		_ = p.Release()
 	}
-	return killed, err
+	return killed
 }
 
 // belongs reports whether a process, by its folder in /proc, is in the control group of a container, or its shim.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,8 +34,8 @@ func TestKernel_EndsTheProcessesOfOneContainerAlone(t *testing.T) {
 	keeper, others := child("containerd.service", append(shim, id, "-address", "/run")...), child("containerd.service", append(shim, strings.Repeat("d", 64))...)
 	person := child("user.slice", "vim", "-id", id)
 	k := kernel{proc: proc}
-	if n, err := k.end(id); n != 3 || err != nil {
-		t.Fatalf("%d ended, %v", n, err)
+	if n := k.end(id); n != 3 {
+		t.Fatalf("%d ended", n)
 	}
 	for _, cmd := range []*exec.Cmd{its, below, keeper} {
 		_ = cmd.Wait()
@@ -42,8 +43,8 @@ func TestKernel_EndsTheProcessesOfOneContainerAlone(t *testing.T) {
 			t.Errorf("it ended with %v", cmd.ProcessState)
 		}
 	}
-	if n, err := k.end("c"); n != 0 || err != nil {
-		t.Errorf("by an id that is none %d ended, %v", n, err)
+	if n := k.end("c"); n != 0 {
+		t.Errorf("by an id that is none %d ended", n)
 	}
 	for _, cmd := range []*exec.Cmd{other, others, person} {
 		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
@@ -51,5 +52,44 @@ func TestKernel_EndsTheProcessesOfOneContainerAlone(t *testing.T) {
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+	}
+}
+
+func TestKernel_EndsWhatWritesACheckpointAndFindsWhatIsStopped(t *testing.T) {
+	proc, id := t.TempDir(), strings.Repeat("c", 64)
+	process := func(pid string, files map[string]string) {
+		for file, text := range files {
+			if err := errors.Join(os.MkdirAll(filepath.Join(proc, pid), 0o700), os.WriteFile(filepath.Join(proc, pid, file), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	process("1000000", map[string]string{"stat": "1000000 (runc) S 1 1", "cmdline": "runc\x00--root\x00/r\x00checkpoint\x00--image-path\x00/i\x00" + id + "\x00"})
+	process("1000001", map[string]string{"stat": "1000001 (runc) S 1 1", "cmdline": "runc\x00start\x00" + id + "\x00"})
+	criu, other := exec.Command("sleep", "600"), exec.Command("sleep", "600")
+	for cmd, parent := range map[*exec.Cmd]string{criu: "1000000", other: "1000001"} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		process(strconv.Itoa(cmd.Process.Pid), map[string]string{"stat": "1 (a ) b) D " + parent + " 7 7"})
+	}
+	k := kernel{proc: proc}
+	if n := k.endCheckpoint(id); n != 1 {
+		t.Errorf("%d are ended", n)
+	}
+	_ = criu.Wait()
+	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("another's process: %v", err)
+	}
+	_ = other.Process.Kill()
+	_ = other.Wait()
+
+	process("1000002", map[string]string{"cgroup": "0::/docker/" + id, "wchan": "hrtimer_nanosleep", "comm": "sleep\n"})
+	if got := k.stopped(id); got != "" {
+		t.Errorf("%q is said to be stopped", got)
+	}
+	process("1000003", map[string]string{"cgroup": "0::/docker/" + id, "wchan": "do_signal_stop", "comm": "vi\x1bm\n"})
+	if got := k.stopped(id); got != "vim" {
+		t.Errorf("%q is said to be stopped", got)
 	}
 }
