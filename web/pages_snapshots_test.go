@@ -353,7 +353,7 @@ func TestSnapshotDiffPage_ShowsWhatHasChanged(t *testing.T) {
 
 func TestSnapshotsPage_OffersToKeepTheMemoryOfWhatRuns(t *testing.T) {
 	s := newSnapshotStage(t)
-	s.put("ada", "lab", nil)
+	box := s.put("ada", "lab", nil)
 	const form = "/sandboxes/lab/snapshots/new"
 	s.get("ada", form).is(http.StatusOK).need(`#snapshot-memory`)
 	s.post("ada", "/sandboxes/lab/snapshots", fields("memory", "on")).is(http.StatusSeeOther)
@@ -369,6 +369,21 @@ func TestSnapshotsPage_OffersToKeepTheMemoryOfWhatRuns(t *testing.T) {
 	}
 	if text := textOf(s.get("ada", "/sandboxes/lab/clone?snapshot="+n.ID).need("main")); !strings.Contains(text, "continue in it") {
 		t.Errorf("before a clone it says %q", text)
+	}
+	s.post("ada", snapshotPath(n, "/restore"), fields()).leads("/sandboxes/lab/snapshots")
+	until(t, "it is restored", func() bool {
+		return len(s.allSnapshots()) == 2 && !s.server.cfg.Snapshots.Restoring(box.ID)
+	})
+	const why = "its memory could not be brought back"
+	if text := textOf(s.get("ada", "/sandboxes/lab/snapshots").need("#snapshots-restored")); strings.Contains(text, why) {
+		t.Errorf("after a restore it says %q", text)
+	}
+	box, err := s.boxes.store.ByName(t.Context(), "lab")
+	if box.Problem = why; err != nil || s.boxes.store.Update(t.Context(), box) != nil {
+		t.Fatal(err)
+	}
+	if text := textOf(s.get("ada", "/sandboxes/lab/snapshots").need("#snapshots-restored")); !strings.Contains(text, why) {
+		t.Errorf("after one without its memory it says %q", text)
 	}
 	s.put("ada", "den", func(b *sandbox.Sandbox) { b.State = sandbox.Stopped })
 	if s.get("ada", "/sandboxes/den/snapshots/new").is(http.StatusOK).find(`#snapshot-memory`) != nil {
