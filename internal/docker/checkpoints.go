@@ -201,16 +201,22 @@ func (e *checkpoints) endUnless(ctx context.Context, returned <-chan struct{}, c
 
 // endLeft ends what an earlier sandboxd has left of keeping memories: it could hang, and its container with it.
 func (e *checkpoints) endLeft(ctx context.Context) error {
+	list, err := e.containers(ctx)
+	for _, c := range list {
+		e.reclaims.kernel.endCheckpoint(c.ID)
+	}
+	return err
+}
+
+// containers lists those of which memory can be kept.
+func (e *checkpoints) containers(ctx context.Context) ([]container.Summary, error) {
 	if !e.c.KeepMemory || e.own() != nil {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	list, err := e.client.Load().ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
-	for _, c := range list {
-		e.reclaims.kernel.endCheckpoint(c.ID)
-	}
-	return classify(err, "list its containers")
+	return list, classify(err, "list its containers")
 }
 
 // criuTime bounds the time that CRIU has for so many bytes. For a sandbox without a limit of memory those are the most that there can be.
@@ -362,15 +368,7 @@ func (e *checkpoints) removeUnpacked(id string) error {
 
 // unstage removes what a crash has left of checkpoints with the containers.
 func (e *checkpoints) unstage(ctx context.Context) error {
-	if !e.c.KeepMemory || e.own() != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	list, err := e.client.Load().ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
-	if err != nil {
-		return classify(err, "list its containers")
-	}
+	list, err := e.containers(ctx)
 	for _, c := range list {
 		id, ours := e.idOf(firstName(c), c.Labels)
 		if !ours {
