@@ -109,7 +109,9 @@ func (s *server) types(name, keys string, shown *regexp.Regexp) string {
 		}
 	}
 	var all strings.Builder
-	_ = conn.SetReadDeadline(time.Now().Add(eventLimit))
+	if err := conn.SetReadDeadline(time.Now().Add(eventLimit)); err != nil {
+		s.t.Fatal(err)
+	}
 	for {
 		_, m, err := conn.ReadMessage()
 		if err != nil {

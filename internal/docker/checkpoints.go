@@ -135,8 +135,10 @@ func (e *checkpoints) checkpoint(ctx, caller context.Context, id, snapshot strin
 	case box.HostConfig.Init != nil && *box.HostConfig.Init:
 		return 0, fault.New(fault.Conflict, "The sandbox is from before memory snapshots were switched on. Take a snapshot without memory, restore the sandbox to it, and try again.")
 	}
-	if name := e.reclaims.kernel.stopped(box.ID); name != "" && e.Info().Cgroup == "1" { // CRIU would wait for it without end
-		return 0, fault.New(fault.Conflict, "The program %s is stopped (as by Ctrl+Z), so the memory cannot be kept. Continue it (fg) or end it, and try again.", name)
+	if e.Info().Cgroup == "1" { // there CRIU would wait without end for what is stopped
+		if name := e.reclaims.kernel.stopped(box.ID); name != "" {
+			return 0, fault.New(fault.Conflict, "The program %s is stopped (as by Ctrl+Z), so the memory cannot be kept. Continue it (fg) or end it, and try again.", name)
+		}
 	}
 	at := filepath.Join(e.staged(box.ID), snapshot)
 	err = os.RemoveAll(at)
@@ -221,11 +223,10 @@ func (e *checkpoints) containers(ctx context.Context) ([]container.Summary, erro
 
 // criuTime bounds the time that CRIU has for so many bytes. For a sandbox without a limit of memory those are the most that there can be.
 func criuTime(bytes int64) time.Duration {
-	limit := criuLimit + time.Duration(bytes/criuSpeed)*time.Second
 	if bytes == 0 {
 		return checkpointLimit
 	}
-	return min(limit, checkpointLimit)
+	return min(criuLimit+time.Duration(bytes/criuSpeed)*time.Second, checkpointLimit)
 }
 
 // How CRIU says what it cannot do: an error is a line of its log.
@@ -239,16 +240,14 @@ const longestLog = 16 << 20
 
 // criuWord is what CRIU says in its log, of which the engine names only the path, or what the engine says where that cannot be read.
 func criuWord(err error) string {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
-	}
-	failed := criuFailed.FindStringSubmatch(err.Error())
+	failed := criuFailed.FindStringSubmatch(innermost(err))
 	if failed == nil {
 		return word(err)
 	}
 	cause := "its log " + failed[1] + " cannot be read from here."
 	if log, err := os.Open(failed[1]); err == nil {
 		defer log.Close()
+		cause = "its log " + failed[1] + " names no error."
 		lines := bufio.NewScanner(io.LimitReader(log, longestLog))
 		for lines.Scan() { // the first error is the cause of the others
 			if found := criuError.FindStringSubmatch(lines.Text()); found != nil {

@@ -65,10 +65,15 @@ func lost(err error) bool {
 
 // word is the engine's own text: the innermost error, without what the client library wraps around it.
 func word(err error) string {
+	return clean(innermost(err), longestWord)
+}
+
+// innermost is the text of the error that all others are about.
+func innermost(err error) string {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
 	}
-	return clean(err.Error(), longestWord)
+	return err.Error()
 }
 
 // clean makes foreign text fit to be shown: one line, bounded, a full stop at its end.

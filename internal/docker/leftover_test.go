@@ -77,12 +77,12 @@ func TestKernel_EndsWhatWritesACheckpointAndFindsWhatIsStopped(t *testing.T) {
 	if n := k.endCheckpoint(id); n != 1 {
 		t.Errorf("%d are ended", n)
 	}
-	_ = criu.Wait()
+	_ = criu.Wait() // it was killed
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("another's process: %v", err)
 	}
-	_ = other.Process.Kill()
-	_ = other.Wait()
+	_ = other.Process.Kill() // it is of no use any more
+	_ = other.Wait()         // it was killed
 
 	process("1000002", map[string]string{"cgroup": "0::/docker/" + id, "wchan": "hrtimer_nanosleep", "comm": "sleep\n"})
 	if got := k.stopped(id); got != "" {
