@@ -263,13 +263,16 @@ func (s *Service) start(ctx context.Context, one Schedule, r Run, next time.Time
 		return errClosing // the row says that it runs: the next Run makes up for it
 	}
 	life, cancel := context.WithCancelCause(s.life)
-	s.busy[one.ID] = &working{run: r, cancel: cancel}
+	w := &working{run: r, cancel: cancel}
+	s.busy[one.ID] = w
 	s.works.Go(func() {
 		defer cancel(nil)
 		s.work(life, one, &r)
 		s.restand(context.WithoutCancel(life), one)
 		s.mu.Lock()
-		delete(s.busy, one.ID)
+		if s.busy[one.ID] == w { // it was cut off
+			delete(s.busy, one.ID)
+		}
 		s.mu.Unlock()
 		s.bus.Publish(Change{one.ID})
 		s.nudge()

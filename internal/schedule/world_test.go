@@ -33,13 +33,14 @@ type world struct {
 	mu      sync.Mutex
 	boxes   map[string]sandbox.Sandbox // by name
 	backups map[string]backup.Backup
-	takes   time.Duration     // a backup
-	fails   map[string]string // why, by the sandbox's name
-	once    bool              // each fails once only
-	broken  string            // what a test of a restore says
-	tests   []string          // names of sandboxes that were made for tests
-	deleted []string          // names of sandboxes
-	hang    bool              // a test of a restore waits for its end
+	takes   time.Duration      // a backup
+	fails   map[string]string  // why, by the sandbox's name
+	once    bool               // each fails once only
+	broken  string             // what a test of a restore says
+	tests   []string           // names of sandboxes that were made for tests
+	deleted []string           // names of sandboxes
+	hang    bool               // a test of a restore waits for its end
+	kept    func(schedule.Run) // called when a run's row was written; nil for nothing
 	n       int
 }
 
@@ -57,9 +58,23 @@ func within(t *testing.T, test func(w *world)) {
 	})
 }
 
+// rows is the store of a world.
+type rows struct {
+	*scheduletest.Store
+	w *world
+}
+
+func (s rows) PutRun(ctx context.Context, r schedule.Run) error {
+	err := s.Store.PutRun(ctx, r)
+	if s.w.kept != nil {
+		s.w.kept(r)
+	}
+	return err
+}
+
 func (w *world) start() {
 	w.Service = schedule.New(schedule.Config{
-		Store: w.store, Backups: maker{w}, Tester: maker{w}, Sandboxes: boxes{w}, Keep: 7 * 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
+		Store: rows{w.store, w}, Backups: maker{w}, Tester: maker{w}, Sandboxes: boxes{w}, Keep: 7 * 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
 		Admin:    func(_ context.Context, user string) (bool, error) { return user == boss, nil },
 		Template: func(name string) bool { return name == "base" }, Repository: func(name string) bool { return name == "nas" },
 	})
