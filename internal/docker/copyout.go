@@ -34,22 +34,13 @@ func (e imageStore) CopyOut(ctx context.Context, ref, folder, owner string, take
 	if err := e.removeCopies(ctx, owner); err != nil {
 		return err
 	}
-	cli := e.client.Load()
-	made, err := cli.ContainerCreate(ctx,
-		&container.Config{Image: ref, Entrypoint: []string{"-"}, NetworkDisabled: true, Labels: map[string]string{labelCopy: owner}},
-		&container.HostConfig{NetworkMode: "none"}, nil, nil, "sandboxd-copy-"+rand.Text())
-	if errdefs.IsNotFound(err) {
-		return fault.Wrap(err, fault.NotFound, "There is no image %s.", ref)
-	}
+	made, closeImage, err := e.openImage(ctx, ref, owner)
 	if err != nil {
-		return refused(err, "open the image")
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
-		defer cancel()
-		err = errors.Join(err, e.removeCopy(ctx, made.ID))
-	}()
-	archive, _, err := cli.CopyFromContainer(ctx, made.ID, folder)
+	defer func() { err = errors.Join(err, closeImage()) }()
+	cli := e.client.Load()
+	archive, _, err := cli.CopyFromContainer(ctx, made, folder)
 	if errdefs.IsNotFound(err) {
 		return fault.Wrap(err, fault.NotFound, "The image %s has no folder %s.", ref, folder)
 	}
@@ -61,6 +52,25 @@ func (e imageStore) CopyOut(ctx context.Context, ref, folder, owner string, take
 		return fmt.Errorf("copy out of %s: %w", ref, err)
 	}
 	return nil
+}
+
+// openImage makes a container of an image that is present, which never runs, for reading its files. closeImage removes it; owner is as for
+// CopyOut.
+func (e imageStore) openImage(ctx context.Context, ref, owner string) (containerID string, closeImage func() error, err error) {
+	made, err := e.client.Load().ContainerCreate(ctx,
+		&container.Config{Image: ref, Entrypoint: []string{"-"}, NetworkDisabled: true, Labels: map[string]string{labelCopy: owner}},
+		&container.HostConfig{NetworkMode: "none"}, nil, nil, "sandboxd-copy-"+rand.Text())
+	if errdefs.IsNotFound(err) {
+		return "", nil, fault.Wrap(err, fault.NotFound, "There is no image %s.", ref)
+	}
+	if err != nil {
+		return "", nil, refused(err, "open the image")
+	}
+	return made.ID, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+		defer cancel()
+		return e.removeCopy(ctx, made.ID)
+	}, nil
 }
 
 func (e imageStore) removeCopies(ctx context.Context, owner string) error {

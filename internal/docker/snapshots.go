@@ -128,7 +128,7 @@ func (e *snapshots) addLayer(ctx context.Context, box container.InspectResponse,
 	if err != nil {
 		return classify(err, "look at the image")
 	}
-	if err = e.register(ctx, base, made.RootFS.Layers, ref); err != nil {
+	if err = e.register(ctx, base, made.RootFS.Layers, ref, nil); err != nil {
 		e.c.Log.Warn("the engine takes no image of layers that it has; the image of a snapshot has the variables of its sandbox", "error", err)
 		err = classify(cli.ImageTag(ctx, part, ref), "name the image")
 	}

@@ -2,11 +2,11 @@ package docker
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,12 +16,13 @@ import (
 	"github.com/docker/docker/pkg/jsonmessage"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
-// register makes an image of layers that the engine has, with all else as base has it. It gives the engine an archive of images as
-// "docker save" writes it, without the layers: the engine opens only those that it lacks. The comment makes each an image of its own: were
-// two names of one image, the engine could remove it with the one while it is given the other.
-func (e *snapshots) register(ctx context.Context, base image.InspectResponse, layers []string, ref string) error {
+// register makes an image of layers that the engine has, but for the last of them when that is given, with all else as base has it. It
+// gives the engine an archive of images as "docker save" writes it, without the other layers: the engine opens only those that it lacks. The
+// comment makes each an image of its own: were two names of one image, the engine could remove it with the one while it is given the other.
+func (e *snapshots) register(ctx context.Context, base image.InspectResponse, layers []string, ref string, last *sandbox.Layer) error {
 	config, err := json.Marshal(map[string]any{
 		"architecture": base.Architecture, "variant": base.Variant, "os": base.Os, "created": base.Created, "config": base.Config, "comment": ref,
 		"rootfs": map[string]any{"type": "layers", "diff_ids": layers},
@@ -31,32 +32,27 @@ func (e *snapshots) register(ctx context.Context, base image.InspectResponse, la
 	}
 	sum := sha256.Sum256(config)
 	name := hex.EncodeToString(sum[:]) + ".json"
-	absent := make([]string, len(layers))
-	for i := range absent {
-		absent[i] = fmt.Sprintf("%d/layer.tar", i)
+	files := make([]string, len(layers))
+	for i := range files {
+		files[i] = fmt.Sprintf("%d/layer.tar", i)
 	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{ref}, "Layers": absent}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{ref}, "Layers": files}})
 	if err != nil {
 		return fmt.Errorf("describe the image: %w", err)
 	}
-	var b bytes.Buffer
-	out := tar.NewWriter(&b)
-	for _, f := range []struct {
-		name    string
-		content []byte
-	}{{name, config}, {"manifest.json", manifest}} {
-		err := out.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.content))})
-		if err == nil {
-			_, err = out.Write(f.content)
+	from, to := io.Pipe()
+	defer from.Close()
+	e.running.Go(func() {
+		out := imageArchive{tar.NewWriter(to)}
+		err := errors.Join(out.addText(name, config), out.addText("manifest.json", manifest))
+		if err == nil && last != nil {
+			if _, err = last.Content.Seek(0, io.SeekStart); err == nil {
+				err = out.add(files[len(files)-1], last.Size, last.Content)
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("describe the image: %w", err)
-		}
-	}
-	if err := out.Close(); err != nil {
-		return fmt.Errorf("describe the image: %w", err)
-	}
-	answer, err := e.client.Load().ImageLoad(ctx, &b)
+		to.CloseWithError(errors.Join(err, out.Close()))
+	})
+	answer, err := e.client.Load().ImageLoad(ctx, from)
 	if err != nil {
 		return refused(err, "make the image")
 	}
@@ -74,17 +70,21 @@ func (e *snapshots) register(ctx context.Context, base image.InspectResponse, la
 // flatten makes an image of one layer of all the files of a container. Of extended attributes it has the capabilities of files only:
 // the engine writes no others. Of the image before it has the variables; all else the containers of sandboxes have of their own.
 func (e *snapshots) flatten(ctx context.Context, containerID string, base image.InspectResponse, ref string) error {
-	cli := e.client.Load()
-	files, err := cli.ContainerExport(ctx, containerID)
+	files, err := e.client.Load().ContainerExport(ctx, containerID)
 	if err != nil {
 		return classify(err, "read the container's files")
 	}
 	defer files.Close()
+	return e.importFiles(ctx, files, base, ref)
+}
+
+// importFiles makes an image of one layer of files, with the variables of another one.
+func (e *snapshots) importFiles(ctx context.Context, files io.Reader, base image.InspectResponse, ref string) error {
 	var changes []string
 	if base.Config != nil {
 		changes = environment(base.Config.Env)
 	}
-	answer, err := cli.ImageImport(ctx, image.ImportSource{Source: files, SourceName: "-"}, ref, image.ImportOptions{Changes: changes})
+	answer, err := e.client.Load().ImageImport(ctx, image.ImportSource{Source: files, SourceName: "-"}, ref, image.ImportOptions{Changes: changes})
 	if err != nil {
 		return classify(err, "make the image")
 	}
