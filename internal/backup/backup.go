@@ -1,4 +1,4 @@
-// Package backup keeps the homes of sandboxes, and their settings, as files: it makes them, checks them, and makes sandboxes of them
+// Package backup keeps the homes of sandboxes, their settings and, if asked, what they have changed elsewhere, as files: it makes them, checks them, and makes sandboxes of them
 // again.
 //
 // How a home becomes entries of an archive is internal/archive's, and freezing the sandbox meanwhile the Manager's. It knows nothing of
@@ -33,6 +33,7 @@ const (
 type Sandboxes interface {
 	Capture(ctx context.Context, ref sandbox.Ref, live bool, read func(context.Context, sandbox.Capture) error) error
 	Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error
+	RestoreWithRoot(ctx context.Context, ref sandbox.Ref, root sandbox.Rootfs, fill func(context.Context, sandbox.Home) error) error
 	CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error)
 	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
@@ -69,10 +70,12 @@ type Backup struct {
 	Template  string // or image
 	Created   time.Time
 	State     State
+	Comparing bool  // its root file system is being read
 	Checking  bool  // all is written and is being read back
 	Size      int64 // bytes of the file, or that were added to the repository, so far
 	Stats     archive.Stats
 	Still     bool      // nothing in it ran meanwhile
+	Root      bool      // it has what was changed of the root file system, too
 	Problem   string    // why it failed, for a person
 	Schedule  string    // id of the schedule that asked for it; "" when a person did
 	Expires   time.Time // zero while its schedule decides that

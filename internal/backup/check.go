@@ -88,9 +88,16 @@ func (c *checked) read(ctx context.Context, content io.Reader, most int64) (err 
 	if c.manifest != nil {
 		c.prefix = homePrefix
 	}
-	c.stats, err = archive.Check(ctx, r, archive.Options{Prefix: c.prefix, MaxBytes: most}, func(*tar.Header, io.Reader) error { return nil })
+	root := &rootCheck{most: most}
+	if c.manifest != nil {
+		root.want = c.manifest.Root
+	}
+	c.stats, err = archive.Check(ctx, r, archive.Options{Prefix: c.prefix, MaxBytes: most}, root.beside(ctx))
 	if err == nil && !end.ends() {
 		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		err = root.end()
 	}
 	if err != nil {
 		return err
@@ -163,9 +170,9 @@ func parseManifest(b []byte) (*Manifest, error) {
 	switch err := json.Unmarshal(b, &known); {
 	case err != nil || known.Format != formatName:
 		return nil, nil
-	case known.Version > formatVersion:
+	case known.Version > rootVersion:
 		return nil, fault.New(fault.Conflict, "The backup is of a newer sandboxd (its format is %d, this program knows up to %d). Restore it there, or upgrade.",
-			known.Version, formatVersion)
+			known.Version, rootVersion)
 	}
 	if err := json.Unmarshal(b, &m); err != nil || known.Version < 1 {
 		return nil, fault.New(fault.Invalid, "The backup's manifest makes no sense.")

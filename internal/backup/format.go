@@ -16,7 +16,7 @@ import (
 )
 
 // A backup is a tar archive in Zstandard frames, which GNU tar and bsdtar unpack as it is: first manifest.json, in a frame of its
-// own, then the home below home/. Frames that every decoder passes over fill the room that the manifest is given before its length is
+// own, then root.tar if it was asked for, then the home below home/. Frames that every decoder passes over fill the room that the manifest is given before its length is
 // known, and hold the seal at the end: a checksum of all that is before it.
 const (
 	manifestName  = "manifest.json"
@@ -47,8 +47,9 @@ type Manifest struct {
 
 	Schedule string `json:"schedule,omitempty"` // id of the one that asked for it
 
-	Consistent  bool          `json:"consistent"`   // nothing in the sandbox ran while its home was read
-	Home        archive.Stats `json:"home"`         // what is in it, and what of it is not
+	Consistent  bool          `json:"consistent"` // nothing in the sandbox ran while its home was read
+	Home        archive.Stats `json:"home"`       // what is in it, and what of it is not
+	Root        *RootManifest `json:"root,omitempty"`
 	NotIncluded []string      `json:"not_included"` // for people
 }
 

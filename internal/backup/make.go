@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -22,6 +23,7 @@ type Options struct {
 	Live       bool   // a running sandbox is not frozen meanwhile: what its programs write at that time may be in it by half
 	Schedule   string // id of the schedule that asks for it, which then decides how long it is kept; "" for none
 	Repository string // its name; "" for the folder
+	Root       bool   // what was changed of the root file system is in it, too; not with Live
 }
 
 // Begin starts a backup of a sandbox, which continues when the caller leaves, and gives it. One that is being made already is given
@@ -29,6 +31,9 @@ type Options struct {
 func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, err error) {
 	if err := (stored{s}).checkPlace(o.Repository); err != nil {
 		return Backup{}, false, err
+	}
+	if o.Root && o.Live {
+		return Backup{}, false, fault.Field("root", "The root file system can only be read while the sandbox is frozen. Leave out one of root and live.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,6 +45,9 @@ func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, e
 			if e.Repository != o.Repository && o.Schedule == "" {
 				return Backup{}, false, fault.New(fault.Conflict, "A backup of %s is being made in another place. Wait for that, or cancel it.", box.Name)
 			}
+			if o.Root && !e.Root {
+				return Backup{}, false, fault.New(fault.Conflict, "A backup of %s without its root file system is being made. Wait for that, or cancel it.", box.Name)
+			}
 			return e.Backup, false, nil
 		}
 	}
@@ -47,7 +55,7 @@ func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, e
 	ctx, cancel := context.WithCancelCause(s.life)
 	e := &entry{cancel: cancel, done: make(chan struct{}), Backup: Backup{
 		ID: sandbox.NewID(), SandboxID: box.ID, Sandbox: box.Name, Owner: box.Owner, Template: cmp.Or(box.Spec.Template, box.Spec.Image),
-		Created: now, State: Making, Schedule: o.Schedule, Expires: s.expires(now, o.Schedule), Repository: o.Repository,
+		Created: now, State: Making, Schedule: o.Schedule, Expires: s.expires(now, o.Schedule), Repository: o.Repository, Root: o.Root,
 	}}
 	s.all[e.ID] = e
 	s.works.Go(func() {
@@ -154,13 +162,16 @@ func (s *Service) write(ctx context.Context, e *entry, f *os.File, ref sandbox.R
 	out := &bounded{file: f, may: func(n int64) error { return s.grow(e, n) }, fail: s.unwritable}
 	return s.Sandboxes.Capture(ctx, ref, live, func(ctx context.Context, c sandbox.Capture) error {
 		m := manifestOf(c, e, s.Version)
+		root, err := s.rootFor(ctx, e, c, m)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
 		w, err := newWriter(out, m)
 		if err != nil {
 			return s.unwritable(err)
 		}
-		stats, err := c.Home.Read(ctx, w, homePrefix, func(st archive.Stats) {
-			s.update(e, func(b *Backup) { b.Stats = st })
-		})
+		stats, err := s.entries(ctx, e, c, m, root, w)
 		if err == nil {
 			m.note(stats)
 			err = w.close(m)
@@ -173,6 +184,24 @@ func (s *Service) write(ctx context.Context, e *entry, f *os.File, ref sandbox.R
 		}
 		return s.unwritable(err)
 	})
+}
+
+// rootFor is readRoot for what asks for it; else it gives nil.
+func (s *Service) rootFor(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (*os.File, error) {
+	if !e.Root {
+		return nil, nil
+	}
+	return s.readRoot(ctx, e, c, m)
+}
+
+// entries writes the entries of a backup but for its manifest.
+func (s *Service) entries(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest, root *os.File, to io.Writer) (archive.Stats, error) {
+	if root != nil {
+		if err := m.writeRoot(to, root); err != nil {
+			return archive.Stats{}, err
+		}
+	}
+	return c.Home.Read(ctx, to, homePrefix, func(st archive.Stats) { s.update(e, func(b *Backup) { b.Stats = st }) })
 }
 
 // notAsWritten is why a backup is not offered that is not what was written.

@@ -79,9 +79,14 @@ func (s stored) read(ctx context.Context, b Backup) (repository.Stream, error) {
 func (s stored) stream(ctx context.Context, e *entry, w io.Writer, ref sandbox.Ref, live bool) (about []byte, err error) {
 	err = s.Sandboxes.Capture(ctx, ref, live, func(ctx context.Context, c sandbox.Capture) error {
 		m := manifestOf(c, e, s.Version)
-		judge := newJudge(ctx)
+		root, err := s.rootFor(ctx, e, c, m)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		judge := newJudge(ctx, m)
 		out := bufio.NewWriterSize(io.MultiWriter(w, judge.in), readAhead)
-		stats, err := c.Home.Read(ctx, out, homePrefix, func(st archive.Stats) { s.update(e, func(b *Backup) { b.Stats = st }) })
+		stats, err := s.entries(ctx, e, c, m, root, out)
 		s.update(e, func(b *Backup) { b.Stats, b.Still = stats, c.Still })
 		if err == nil {
 			_, err = out.Write(make([]byte, endSize))
@@ -113,12 +118,16 @@ type judge struct {
 	err   error
 }
 
-func newJudge(ctx context.Context) *judge {
+func newJudge(ctx context.Context, m *Manifest) *judge {
 	from, in := io.Pipe()
 	j := &judge{in: in, done: make(chan struct{})}
 	go func() {
 		defer close(j.done)
-		j.stats, j.err = archive.Check(ctx, tar.NewReader(bufio.NewReaderSize(from, readAhead)), archive.Options{Prefix: homePrefix}, func(*tar.Header, io.Reader) error { return nil })
+		root := &rootCheck{want: m.Root}
+		j.stats, j.err = archive.Check(ctx, tar.NewReader(bufio.NewReaderSize(from, readAhead)), archive.Options{Prefix: homePrefix}, root.beside(ctx))
+		if j.err == nil {
+			j.err = root.end()
+		}
 		_, _ = io.Copy(io.Discard, from) // it does not hold up the one who writes
 	}()
 	return j
@@ -211,7 +220,7 @@ func (c *Config) readyEntry(m *Manifest) *entry {
 	close(e.done)
 	e.Backup = Backup{
 		ID: m.ID, SandboxID: m.Sandbox.ID, Sandbox: m.Sandbox.Name, Owner: m.Sandbox.Owner, Template: cmp.Or(m.Sandbox.Template, m.Sandbox.Image),
-		Created: m.Made, State: Ready, Stats: m.Home, Still: m.Consistent, Schedule: m.Schedule, Expires: c.expires(m.Made, m.Schedule),
+		Created: m.Made, State: Ready, Stats: m.Home, Still: m.Consistent, Root: m.Root != nil, Schedule: m.Schedule, Expires: c.expires(m.Made, m.Schedule),
 	}
 	return e
 }

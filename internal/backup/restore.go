@@ -23,6 +23,8 @@ type Archive struct {
 	file     *os.File // nil for one in a repository
 	open     func(ctx context.Context) (repository.Stream, error)
 	prefix   string
+
+	HomeOnly bool // its root file system, if it has one, is not restored
 }
 
 // Close gives up the file.
@@ -48,12 +50,9 @@ func (a *Archive) content(ctx context.Context) (content io.Reader, closeContent 
 // Receive takes an archive in, and checks it. Invalid when it cannot be restored, Unavailable when there is no room for it. The caller
 // closes it.
 func (s *Service) Receive(ctx context.Context, owner string, from io.Reader) (*Archive, error) {
-	f, err := os.CreateTemp(s.Folder, uploadName)
+	f, closeFile, err := s.unnamed(func(io.Writer) error { return nil })
 	if err != nil {
-		return nil, s.unwritable(err)
-	}
-	if err := os.Remove(f.Name()); err != nil { // nothing is left of it, whatever happens
-		return nil, errors.Join(s.unwritable(err), f.Close())
+		return nil, errors.Join(err, closeFile())
 	}
 	upload := &entry{Backup: Backup{Owner: owner}}
 	defer s.ungrow(upload)
@@ -128,23 +127,30 @@ func (s *Service) Archive(id string) (*Archive, error) {
 	return &Archive{Manifest: m, Stats: b.Stats, file: f, prefix: homePrefix}, nil
 }
 
-// Restore makes the home of a sandbox what an archive says, and returns when that is done or ctx ends; then it continues. The sandbox's
+// Restore makes the home of a sandbox, and its root file system if that is in it, what an archive says, and returns when that is done or ctx ends; then it continues. The sandbox's
 // settings stay. saveFirst has the current home backed up, without which nothing is restored. It closes the archive. Conflict
 // while another archive is being restored there; other kinds as for sandbox.Manager's.
 func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, saveFirst bool) error {
 	return s.detached(ctx, box.ID, a, func(ctx context.Context) error {
 		if saveFirst {
-			if err := s.saved(ctx, box); err != nil {
+			if err := s.saved(ctx, box, a.restoresRoot()); err != nil {
 				return err
 			}
 		}
-		return s.Sandboxes.Restore(ctx, box.Ref(), s.fill(a))
+		if !a.restoresRoot() {
+			return s.Sandboxes.Restore(ctx, box.Ref(), s.fill(a))
+		}
+		root, closeRoot, err := s.rootfs(ctx, a)
+		if err == nil {
+			err = s.Sandboxes.RestoreWithRoot(ctx, box.Ref(), root, s.fill(a))
+		}
+		return errors.Join(err, closeRoot())
 	})
 }
 
 // saved makes a backup of a sandbox. When ctx ends so does that.
-func (s *Service) saved(ctx context.Context, box sandbox.Sandbox) error {
-	b, _, err := s.Begin(box, Options{})
+func (s *Service) saved(ctx context.Context, box sandbox.Sandbox, root bool) error {
+	b, _, err := s.Begin(box, Options{Root: root})
 	if err == nil {
 		_, err = s.Wait(ctx, b.ID)
 	}
@@ -164,13 +170,27 @@ func (s *Service) RestoreNew(ctx context.Context, r sandbox.Request, a *Archive)
 	from.Fill = s.fill(a)
 	var made sandbox.Sandbox // for the work alone, until it has ended
 	err = s.detached(ctx, "", a, func(ctx context.Context) (err error) {
-		made, err = s.Sandboxes.CreateFrom(ctx, r, from)
+		made, err = s.createFrom(ctx, r, from, a)
 		return err
 	})
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
 	return made, nil
+}
+
+// createFrom makes a sandbox with the root file system of an archive, if that is restored.
+func (s *Service) createFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin, a *Archive) (sandbox.Sandbox, error) {
+	if !a.restoresRoot() {
+		return s.Sandboxes.CreateFrom(ctx, r, from)
+	}
+	root, closeRoot, err := s.rootfs(ctx, a)
+	if err != nil {
+		return sandbox.Sandbox{}, errors.Join(err, closeRoot())
+	}
+	from.Rootfs = &root
+	box, err := s.Sandboxes.CreateFrom(ctx, r, from)
+	return box, errors.Join(err, closeRoot())
 }
 
 // CancelRestore cuts off what is being restored to a sandbox, whose home is then as it was. It does not wait. NotFound when nothing is.

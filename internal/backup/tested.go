@@ -58,7 +58,7 @@ func (t Tester) TestRestore(ctx context.Context, id, name string) (err error) {
 	}
 	off := false
 	from.Fill, from.Overrides = s.fill(a), sandbox.Overrides{HasServices: true, IDE: &off}
-	box, err := s.Sandboxes.CreateFrom(ctx, ask, from)
+	box, err := s.createFrom(ctx, ask, from, a)
 	if box.ID != "" { // also when it failed: what is left of it is removed, if anything is
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), testDelete)
@@ -90,7 +90,7 @@ func (a *Archive) sum(ctx context.Context) (sum treeSum, err error) {
 		return sum, err
 	}
 	defer closeContent()
-	judge := newJudge(ctx)
+	judge := newJudge(ctx, a.Manifest)
 	sum, err = sumTree(ctx, io.TeeReader(content, judge.in), a.prefix)
 	found, judged := judge.end(err)
 	if err == nil {

@@ -2,8 +2,10 @@ package backup
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -22,6 +24,7 @@ type boxes struct {
 	t    *testing.T
 	mu   sync.Mutex
 	home map[string]string // by id
+	root map[string]string // the text of the file in it that has changed, by id
 	hold chan struct{}     // a capture waits for its end, unless nil
 	made []sandbox.Sandbox // by CreateFrom
 
@@ -39,7 +42,7 @@ func (b *boxes) Capture(ctx context.Context, ref sandbox.Ref, live bool, read fu
 	}
 	s := box(ref.Name())
 	s.ID = ref.ID()
-	return read(ctx, sandbox.Capture{Sandbox: s, Home: folder(b.folder(s.ID)), Still: !live})
+	return read(ctx, sandbox.Capture{Sandbox: s, Home: folder(b.folder(s.ID)), Still: !live, ReadRoot: func(_ context.Context, to io.Writer) (string, error) { return b.readRoot(s.ID, to) }})
 }
 
 func (b *boxes) Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error {
@@ -53,12 +56,54 @@ func (b *boxes) Restore(ctx context.Context, ref sandbox.Ref, fill func(context.
 	return nil
 }
 
+func (b *boxes) RestoreWithRoot(ctx context.Context, ref sandbox.Ref, root sandbox.Rootfs, fill func(context.Context, sandbox.Home) error) error {
+	if err := b.takeRoot(ref.ID(), root); err != nil {
+		return err
+	}
+	return b.Restore(ctx, ref, fill)
+}
+
+// takeRoot makes a root file system the text of its only file, after the name of the image.
+func (b *boxes) takeRoot(id string, root sandbox.Rootfs) error {
+	layer, err := io.ReadAll(root.Layer.Content)
+	if err != nil || int64(len(layer)) != root.Layer.Size {
+		return fmt.Errorf("%d bytes of a layer of %d: %w", len(layer), root.Layer.Size, err)
+	}
+	in := tar.NewReader(bytes.NewReader(layer))
+	if _, err := in.Next(); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(in)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.root[id] = root.Base + ": " + string(text)
+	return err
+}
+
+// readRoot writes a layer with one file.
+func (b *boxes) readRoot(id string, to io.Writer) (string, error) {
+	b.mu.Lock()
+	text := b.root[id]
+	b.mu.Unlock()
+	out := tar.NewWriter(to)
+	err := out.WriteHeader(&tar.Header{Name: "etc/changed", Mode: 0o644, Size: int64(len(text))})
+	if err == nil {
+		_, err = io.WriteString(out, text)
+	}
+	return "base:1", errors.Join(err, out.Close())
+}
+
 func (b *boxes) CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error) {
 	s := sandbox.Sandbox{
 		ID: sandbox.NewID(), Name: r.Name, Label: r.Label, Owner: r.Owner, Rest: r.Rest, Overrides: from.Overrides,
 		Spec: sandbox.Spec{Template: r.Template, Image: r.Image, Env: r.Env, Limits: r.Limits},
 	}
 	b.made = append(b.made, s)
+	if from.Rootfs != nil {
+		if err := b.takeRoot(s.ID, *from.Rootfs); err != nil {
+			return s, err
+		}
+	}
 	err := b.Restore(ctx, s.Ref(), from.Fill)
 	if b.alter != nil {
 		b.alter(b.folder(s.ID))
@@ -151,7 +196,7 @@ func box(name string) sandbox.Sandbox {
 // open gives a Service over boxes, with a folder of its own unless change says otherwise.
 func open(t *testing.T, change func(*Config)) (*Service, *boxes) {
 	t.Helper()
-	b := &boxes{t: t, home: map[string]string{}}
+	b := &boxes{t: t, home: map[string]string{}, root: map[string]string{}}
 	c := Config{
 		Folder: t.TempDir(), Sandboxes: b, Version: "test", Keep: time.Hour, Disk: func() int64 { return 1 << 30 },
 		Log: slog.New(slog.DiscardHandler),

@@ -31,6 +31,9 @@ type Capture struct {
 	Sandbox Sandbox // as it was before
 	Home    Home
 	Still   bool // nothing in it runs meanwhile
+	// ReadRoot writes what it has changed of its root file system as a layer, as Snapshots.ReadRoot does, and gives the reference of the
+	// image that this is above; "" when that cannot be told. Conflict when it runs.
+	ReadRoot func(ctx context.Context, to io.Writer) (base string, err error)
 }
 
 // Capture has read read the home of a sandbox, and returns when that is done. A running sandbox is frozen meanwhile, unless live is
@@ -59,6 +62,7 @@ func (k *keeper) capture(ctx context.Context, s Sandbox, how capturing, read fun
 	}
 	defer home.Close()
 	c := Capture{Sandbox: s, Home: home, Still: s.State != Running}
+	c.ReadRoot = func(ctx context.Context, to io.Writer) (string, error) { return k.readRoot(ctx, s, to) }
 	if s.State == Running && (how.live || k.rester.freezer == nil) {
 		return read(ctx, c)
 	}

@@ -13,9 +13,19 @@ import (
 // home is as it was, unless all of the new one was on the disk already. One whose container is gone gets another one, from its template. Kinds as for
 // Capture.
 func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Context, h Home) error) error {
+	return k.restoreWhole(ctx, ref, nil, fill)
+}
+
+// RestoreWithRoot is Restore for the root file system, too: its container is made anew from an image with that. When the image cannot be
+// made, nothing is changed and nothing is stopped. Kinds as for Restore and Snapshots.MakeImage.
+func (k *keeper) RestoreWithRoot(ctx context.Context, ref Ref, root Rootfs, fill func(ctx context.Context, h Home) error) error {
+	return k.restoreWhole(ctx, ref, &root, fill)
+}
+
+func (k *keeper) restoreWhole(ctx context.Context, ref Ref, root *Rootfs, fill func(ctx context.Context, h Home) error) error {
 	return k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
 		return k.observed(ctx, ActionRestore, s.State, s, func() (err error) {
-			i, exists := Instance{}, true
+			was, i, exists := s, Instance{}, true
 			if s.CutOff = restored[s.State]; s.State == Failed {
 				if i, exists, err = k.containers.find(ctx, s.ID); err != nil {
 					return err
@@ -24,7 +34,14 @@ func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Con
 			if !exists {
 				s.CutOff = Failed // until its home is whole
 			}
-			if s, err = k.set(ctx, s, Restoring, ""); err == nil {
+			id := NewID()
+			if root != nil {
+				s.Revert = Revert{Root: id, Overrides: s.Overrides}
+			}
+			if s, err = k.set(ctx, s, Restoring, ""); err == nil && root != nil {
+				s, err = k.prepareRoot(ctx, s, was, id, *root)
+			}
+			if err == nil {
 				err = k.restore(ctx, s, !exists || i.Partial, fill)
 			}
 			return err
@@ -35,16 +52,38 @@ func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Con
 // restored is the state after a restore, by that before it.
 var restored = map[State]State{Running: Running, Frozen: Asleep, Asleep: Asleep, Stopped: Stopped, Failed: Stopped}
 
+// prepareRoot makes the image that s, which was as was says, is to be made from. When that fails it is as before.
+func (k *keeper) prepareRoot(ctx context.Context, s, was Sandbox, id string, root Rootfs) (Sandbox, error) {
+	image, base, err := k.makeRoot(ctx, s, id, root)
+	if err == nil {
+		s.Revert.Root, s.Revert.Base = image, base
+		return k.set(ctx, s, Restoring, "")
+	}
+	if k.life.Err() == nil {
+		_, setErr := k.set(ctx, s, was.State, was.Problem)
+		err = errors.Join(err, setErr)
+	}
+	return s, err
+}
+
 func (k *keeper) restore(ctx context.Context, s Sandbox, gone bool, fill func(context.Context, Home) error) error {
 	err := k.containers.stopContainer(ctx, s)
+	if err == nil && gone {
+		if s.Revert.Root != "" {
+			s.Root, s.Base, s.Revert = s.Revert.Root, s.Revert.Base, Revert{}
+			s, err = k.set(ctx, s, Restoring, "")
+		}
+	}
 	if err == nil && gone {
 		err = k.containers.createContainer(ctx, s)
 	}
 	if err == nil {
 		err = k.fill(ctx, s, "", fill)
 	}
-	if err == nil && s.CutOff == Failed {
-		s.CutOff = Stopped
+	if err == nil && (s.CutOff == Failed || s.Revert.Root != "") {
+		if s.Revert.Filled = s.Revert.Root != ""; s.CutOff == Failed {
+			s.CutOff = Stopped
+		}
 		s, err = k.set(ctx, s, Restoring, "")
 	}
 	if err != nil && k.life.Err() == nil {
@@ -52,6 +91,9 @@ func (k *keeper) restore(ctx context.Context, s Sandbox, gone bool, fill func(co
 	}
 	if err != nil {
 		return err
+	}
+	if s.Revert.Filled {
+		return k.afterCopyIn(ctx, s)
 	}
 	return k.afterRestore(ctx, s)
 }
@@ -78,6 +120,8 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 		return k.remover.remove(ctx, s)
 	case s.CutOff == Failed:
 		return k.endRefill(ctx, s)
+	case s.Revert.Filled:
+		return k.afterCopyIn(ctx, s)
 	case s.Revert.Update:
 		return k.takeBack(ctx, s)
 	case !s.Revert.Empty():
@@ -90,9 +134,9 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 		}
 		return k.revert(ctx, s)
 	}
-	err := k.containers.stopContainer(ctx, s)
+	err, finished := k.containers.stopContainer(ctx, s), false
 	if err == nil {
-		_, err = k.settleHome(ctx, s)
+		finished, err = k.settleHome(ctx, s)
 	}
 	if fault.Is(err, fault.NotFound) {
 		_, err = k.set(ctx, s, Failed, goneProblem)
@@ -101,6 +145,10 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 	if err != nil {
 		return err
 	}
+	if s.Revert.Root != "" && finished {
+		return k.afterCopyIn(ctx, s)
+	}
+	s.Revert = Revert{}
 	return k.afterRestore(ctx, s)
 }
 
@@ -150,6 +198,7 @@ type Origin struct {
 	Snapshot   string                                  // id of the one that Fill copies in; "" for none
 	Memory     bool                                    // it is started with the memory that Snapshot has
 	Root       string                                  // as Sandbox.Root
+	Rootfs     *Rootfs                                 // of which its root file system is made; nil for Root, or its template's
 	Base       string                                  // as Sandbox.Base
 	ClonedFrom string                                  // as Sandbox.ClonedFrom
 }
@@ -171,7 +220,9 @@ func (k *keeper) CreateFrom(ctx context.Context, r Request, from Origin) (Sandbo
 		return s, err
 	}
 	s.Overrides, s.Root, s.ClonedFrom, s.State, s.CutOff = from.Overrides, from.Root, from.ClonedFrom, Restoring, Deleting
-	s.Base = from.Base
+	if s.Base = from.Base; from.Rootfs != nil {
+		s.Root = NewID() // of the image that is to be made
+	}
 	for attempt := range autoTries {
 		if r.Name == "" {
 			s.ID, s.Name = NewID(), autoName(attempt)
@@ -200,7 +251,15 @@ func (k *keeper) createFrom(ctx context.Context, s Sandbox, from Origin) error {
 			return err
 		}
 		k.publish(Event{Sandbox: s})
-		if err = k.containers.createContainer(ctx, s); err == nil {
+		if from.Rootfs != nil {
+			if s.Root, s.Base, err = k.makeRoot(ctx, s, s.Root, *from.Rootfs); err == nil {
+				s, err = k.set(ctx, s, Restoring, "")
+			}
+		}
+		if err == nil {
+			err = k.containers.createContainer(ctx, s)
+		}
+		if err == nil {
 			err = k.fill(ctx, s, from.Snapshot, from.Fill)
 		}
 		if err == nil {

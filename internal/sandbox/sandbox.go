@@ -92,7 +92,8 @@ func (s Sandbox) TerminalPassword() (user, password string, ok bool) {
 // Updating reports whether it is being put on a newer image, or back.
 func (s Sandbox) Updating() bool { return s.State == Restoring && s.Revert.Update }
 
-// Revert is a snapshot that a sandbox is reverted to. The zero value stands for none.
+// Revert is a snapshot that a sandbox is reverted to. The zero value stands for none. Without Snapshot, Root is what a backup brings: an
+// image, or the id that it will have.
 type Revert struct {
 	Snapshot  string    `json:"snapshot"` // its id: of the copy of its home
 	Root      string    `json:"root"`     // as Sandbox.Root
@@ -100,6 +101,7 @@ type Revert struct {
 	Base      string    `json:"base,omitempty"`   // as Sandbox.Base
 	Memory    bool      `json:"memory,omitempty"` // it is started with the memory of the snapshot
 	Update    bool      `json:"update,omitempty"` // it takes an update back, which is under way until then
+	Filled    bool      `json:"filled,omitempty"` // there is no snapshot; its home is restored, and Root follows
 }
 
 // Empty reports whether r stands for no snapshot.

@@ -133,7 +133,7 @@ func (k *keeper) afterCopyIn(ctx context.Context, s Sandbox) error {
 	err := k.containers.recreate(ctx, s) // also when it is made from that image already: files outside of the home have changed since
 	if fault.Is(err, fault.NotFound) {
 		return k.containers.fail(ctx, s, fault.Wrap(err, fault.NotFound,
-			"Its home is that of the snapshot, but the image of the snapshot is gone, so the rest of it is not. Restore it to another snapshot."))
+			"Its home is restored, but the image for the rest of it is gone. Restore it to a snapshot, or restore the backup again."))
 	}
 	if err != nil {
 		return err

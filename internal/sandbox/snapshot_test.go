@@ -200,7 +200,7 @@ func TestRevert_WhoseImageIsGoneMeanwhileFailsWithTheReason(t *testing.T) {
 			t.Error(err)
 		}
 		now := settled(t, m, "lab", sandbox.Failed)
-		if !strings.Contains(now.Problem, "image of the snapshot is gone") || !now.Revert.Empty() {
+		if !strings.Contains(now.Problem, "image for the rest of it is gone") || !now.Revert.Empty() {
 			t.Errorf("%+v", now)
 		}
 		pass(10 * time.Minute)

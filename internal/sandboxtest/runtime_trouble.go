@@ -36,6 +36,8 @@ const (
 	OpRecreate    Op = "recreate"
 	OpRemount     Op = "remount"
 	OpCommit      Op = "commit"
+	OpReadRoot    Op = "read-root"
+	OpMakeImage   Op = "make-image"
 	OpRemoveCopy  Op = "remove copy"
 	OpRemoveImage Op = "remove image"
 	OpParts       Op = "parts"

@@ -1,0 +1,141 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"sandboxd/internal/archive"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// rootName is the entry, before those of the home, with what a sandbox has changed of its root file system: a layer of an image.
+const rootName = "root.tar"
+
+// rootVersion is the version of the format of backups that have such an entry. What knows only the one before refuses them.
+const rootVersion = 2
+
+// RootManifest is what a manifest says of a root file system.
+type RootManifest struct {
+	Base  string        `json:"base,omitempty"` // reference of the image that it is above; "" when that is not known
+	Size  int64         `json:"size"`           // bytes of the entry
+	Stats archive.Stats `json:"stats"`          // what is in it, files that it removes included
+}
+
+// readRoot reads the root file system of a sandbox into a file that has no name, and notes it in the manifest.
+func (s *Service) readRoot(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
+	s.update(e, func(b *Backup) { b.Comparing = true })
+	defer s.update(e, func(b *Backup) { b.Comparing = false })
+	f, closeFile, err := s.unnamed(func(to io.Writer) error {
+		m.Root = &RootManifest{}
+		m.Root.Base, err = c.ReadRoot(ctx, to)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), closeFile())
+	}
+	if err == nil {
+		m.Root.Size, err = f.Seek(0, io.SeekEnd)
+	}
+	if err == nil {
+		m.Root.Stats, err = archive.Check(ctx, tar.NewReader(io.NewSectionReader(f, 0, m.Root.Size)), archive.Options{}, passOver)
+	}
+	if err != nil {
+		return nil, errors.Join(s.unwritable(err), closeFile())
+	}
+	m.Version, m.NotIncluded = rootVersion, notIncluded[:1]
+	return f, nil
+}
+
+// unnamed gives a file without a name that write has filled, of which there is nothing when sandboxd is ended. All that are written at one
+// time may take what the backups of one owner may. closeFile is never nil.
+func (s *Service) unnamed(write func(io.Writer) error) (f *os.File, closeFile func() error, err error) {
+	if f, err = os.CreateTemp(s.Folder, uploadName); err != nil {
+		return nil, func() error { return nil }, s.unwritable(err)
+	}
+	if err := os.Remove(f.Name()); err != nil { // nothing is left of it, whatever happens
+		return nil, f.Close, s.unwritable(err)
+	}
+	count := &entry{}
+	defer s.ungrow(count)
+	err = write(&bounded{file: f, may: func(n int64) error { return s.grow(count, n) }, fail: s.unwritable})
+	return f, f.Close, err
+}
+
+// writeRoot writes the entry.
+func (m *Manifest) writeRoot(to io.Writer, f io.ReaderAt) error {
+	w := tar.NewWriter(to)
+	err := w.WriteHeader(&tar.Header{Name: rootName, Mode: 0o600, Size: m.Root.Size, ModTime: m.Made, Format: tar.FormatPAX})
+	if err == nil {
+		_, err = io.Copy(w, io.NewSectionReader(f, 0, m.Root.Size))
+	}
+	return errors.Join(err, w.Flush())
+}
+
+func passOver(*tar.Header, io.Reader) error { return nil }
+
+// rootCheck looks at what is beside the home in an archive.
+type rootCheck struct {
+	want *RootManifest // nil for none
+	most int64         // bytes of its files; 0 for no bound
+	seen bool
+}
+
+func (r *rootCheck) beside(ctx context.Context) func(*tar.Header, io.Reader) error {
+	return func(h *tar.Header, content io.Reader) error {
+		if r.want == nil || h.Name != rootName {
+			return nil
+		}
+		if r.seen {
+			return fault.New(fault.Invalid, "The backup has two root file systems.")
+		}
+		r.seen = true
+		found, err := archive.Check(ctx, tar.NewReader(content), archive.Options{MaxBytes: r.most}, passOver)
+		if err == nil && (h.Size != r.want.Size || !same(found, r.want.Stats)) {
+			err = fault.New(fault.Invalid, "The backup is not complete: its manifest tells of another root file system.")
+		}
+		return err
+	}
+}
+
+// end says whether there was what the manifest tells of.
+func (r *rootCheck) end() error {
+	if r.want != nil && !r.seen {
+		return fault.New(fault.Invalid, "The backup is not complete: its manifest tells of a root file system that it does not have.")
+	}
+	return nil
+}
+
+// HasRoot says whether the archive has a root file system, which is restored unless HomeOnly is set.
+func (a *Archive) HasRoot() bool { return a.Manifest != nil && a.Manifest.Root != nil }
+
+func (a *Archive) restoresRoot() bool { return a.HasRoot() && !a.HomeOnly }
+
+// rootfs gives the root file system of an archive that has one, in a file without a name. closeRoot is never nil.
+func (s *Service) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {
+	content, closeContent, err := a.content(ctx)
+	if err != nil {
+		return root, func() error { return nil }, err
+	}
+	defer closeContent()
+	f, closeRoot, err := s.unnamed(func(to io.Writer) error {
+		in := tar.NewReader(content)
+		for {
+			h, err := in.Next()
+			if err != nil {
+				return unreadable(ctx, forPeople(err))
+			}
+			if h.Name == rootName {
+				_, err = io.Copy(to, in)
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return root, closeRoot, s.unwritable(err)
+	}
+	return sandbox.Rootfs{Base: a.Manifest.Root.Base, Layer: sandbox.Layer{Content: f, Size: a.Manifest.Root.Size}}, closeRoot, nil
+}

@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"sandboxd/internal/fault"
+)
+
+// Rootfs is what a root file system is made of.
+type Rootfs struct {
+	Base  string // reference of the image that Layer is above; the one that the template has now where that is not there
+	Layer Layer
+}
+
+// readRoot writes what s has changed of the image of its template, and gives the reference of that.
+func (k *keeper) readRoot(ctx context.Context, s Sandbox, to io.Writer) (base string, err error) {
+	base = k.containers.base(ctx, s)
+	if s.Root == "" {
+		return base, k.snapshots.ReadRoot(ctx, s.ID, "", to)
+	}
+	if base != "" && !strings.HasSuffix(base, outdated) {
+		if err = k.snapshots.ReadRoot(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
+			return base, err
+		}
+	}
+	if base, err = k.templatesImage(ctx, s); err != nil {
+		return base, err
+	}
+	return base, k.snapshots.ReadRoot(ctx, s.ID, base, to)
+}
+
+// templatesImage gives the image that the template of s has now, which the engine has then.
+func (k *keeper) templatesImage(ctx context.Context, s Sandbox) (string, error) {
+	t, err := k.containers.template(s)
+	if err != nil {
+		return "", err
+	}
+	s.Root = ""
+	return k.containers.image(ctx, s, t)
+}
+
+// makeRoot makes an image of a root file system for s. The sweep of snapshots leaves it alone while the row of s has id.
+func (k *keeper) makeRoot(ctx context.Context, s Sandbox, id string, from Rootfs) (image, base string, err error) {
+	k.report(s, Progress{Phase: PhaseImage})
+	if base = from.Base; k.mayBeBase(s, base) {
+		image, err = k.snapshots.MakeImage(ctx, id, base, from.Layer)
+		if !fault.Is(err, fault.NotFound) {
+			return image, base, err
+		}
+	}
+	if base, err = k.templatesImage(ctx, s); err == nil {
+		image, err = k.snapshots.MakeImage(ctx, id, base, from.Layer)
+	}
+	return image, base, err
+}
+
+// mayBeBase says whether an image is of the template of s: an archive may name any, such as another user's snapshot.
+func (k *keeper) mayBeBase(s Sandbox, image string) bool {
+	t, err := k.containers.template(s)
+	if err != nil {
+		return false
+	}
+	now, err := k.containers.images.Reference(t)
+	return err == nil && image != "" && !strings.HasSuffix(image, outdated) && (image == now || t.Image == "" && repository(image) == repository(now))
+}
+
+// repository gives a reference without its tag.
+func repository(image string) string {
+	return image[:max(strings.LastIndexByte(image, ':'), 0)]
+}
