@@ -112,14 +112,20 @@ func TestReceive_RefusesABackupWithOneBitChanged(t *testing.T) {
 	}
 }
 
-// told makes a sealed backup of a few files whose manifest was changed.
-func told(t *testing.T, change func(*Manifest)) []byte {
+// told makes a sealed backup of a few files whose manifest was changed, with those layers.
+func told(t *testing.T, change func(*Manifest), layers ...[]byte) []byte {
 	t.Helper()
 	f := fileOf(t, nil)
 	m := &Manifest{Format: formatName, Version: formatVersion, ID: "0123456789abcdef"}
 	w, err := newWriter(f, m)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, layer := range layers {
+		whole := &Manifest{Root: &RootManifest{Size: int64(len(layer))}}
+		if err := whole.writeRoot(w, bytes.NewReader(layer)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := w.Write(tarOf(t, false, tar.Header{Name: "home/a", Size: 4})); err != nil {
 		t.Fatal(err)

@@ -65,6 +65,10 @@ func (b *boxes) RestoreWithRoot(ctx context.Context, ref sandbox.Ref, root sandb
 
 // takeRoot makes a root file system the text of its only file, after the name of the image.
 func (b *boxes) takeRoot(id string, root sandbox.Rootfs) error {
+	_, err := root.Layer.Content.Seek(0, io.SeekStart)
+	if err != nil {
+		return err
+	}
 	layer, err := io.ReadAll(root.Layer.Content)
 	if err != nil || int64(len(layer)) != root.Layer.Size {
 		return fmt.Errorf("%d bytes of a layer of %d: %w", len(layer), root.Layer.Size, err)

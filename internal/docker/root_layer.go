@@ -59,7 +59,7 @@ func readTree(from io.Reader, w *layerWriter) error {
 // each calls do for the entries that count.
 func (w *layerWriter) each(from io.Reader, do func(at string, h *tar.Header, content io.Reader) error) error {
 	return eachEntry(from, func(at string, h *tar.Header, content io.Reader) error {
-		if at == "/" || w.skip(at) {
+		if at == "/" || w.skip(at) || strings.HasPrefix(path.Base(at), whiteout) { // no layer can have a file of that name
 			return nil
 		}
 		return do(at, h, content)
@@ -105,10 +105,8 @@ func (w *layerWriter) writeLayer(from io.Reader) error {
 			return err
 		}
 	}
-	for _, h := range w.links {
-		if err := w.writeLink(h); err != nil {
-			return err
-		}
+	if err := w.writeLinks(); err != nil {
+		return err
 	}
 	for _, at := range slices.Sorted(maps.Keys(w.base)) {
 		if err := w.writeRemoved(at); err != nil {
@@ -123,9 +121,6 @@ func (w *layerWriter) see(at string, h *tar.Header, content io.Reader) error {
 	if len(w.folders)+len(w.written)+len(w.links) > maxRootSize {
 		return fault.New(fault.Invalid, "The sandbox has changed more than %d files outside of its home, too many for a backup.", maxRootSize)
 	}
-	if strings.HasPrefix(path.Base(at), whiteout) {
-		return nil // no image can have it: it would remove another file
-	}
 	if h.Typeflag == tar.TypeDir {
 		w.folders[at] = h
 	}
@@ -135,6 +130,9 @@ func (w *layerWriter) see(at string, h *tar.Header, content io.Reader) error {
 	}
 	was, had := w.base[at]
 	delete(w.base, at)
+	if h.Typeflag == tar.TypeDir && w.above(at) && !had {
+		return nil // the engine has made it
+	}
 	if !had || was.head != w.headSum(at, h) {
 		return w.write(at, h, content)
 	}
@@ -190,20 +188,30 @@ func (w *layerWriter) writeAgain(at string) error {
 	})
 }
 
-// writeLink writes a further name of a file if that is new, or the file is written. The file is then, too: layers are unpacked alone.
-func (w *layerWriter) writeLink(h *tar.Header) error {
-	at, target := path.Clean("/"+h.Name), path.Clean("/"+h.Linkname)
-	was, had := w.base[at]
-	delete(w.base, at)
-	if had && was.head == w.headSum(at, h) && !w.written[target] {
-		return nil
+// writeLinks writes the further names of files of which one is new, or which are written. The file is then, too: layers are unpacked alone.
+func (w *layerWriter) writeLinks() error {
+	files := map[string]bool{}
+	for _, h := range w.links {
+		at, target := path.Clean("/"+h.Name), path.Clean("/"+h.Linkname)
+		was, had := w.base[at]
+		delete(w.base, at)
+		files[target] = files[target] || w.written[target] || !had || was.head != w.headSum(at, h)
 	}
-	if !w.written[target] {
-		if err := w.writeAgain(target); err != nil {
+	for _, h := range w.links {
+		at, target := path.Clean("/"+h.Name), path.Clean("/"+h.Linkname)
+		if !files[target] {
+			continue
+		}
+		if !w.written[target] {
+			if err := w.writeAgain(target); err != nil {
+				return err
+			}
+		}
+		if err := w.write(at, h, nil); err != nil {
 			return err
 		}
 	}
-	return w.write(at, h, nil)
+	return nil
 }
 
 // writeRemoved says that a file of the image is gone, unless the folder that it was in says so.
