@@ -45,7 +45,7 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 	case Capturing:
 		return r.keeper.endCapture(ctx, s)
 	case Restoring:
-		return r.keeper.endRestore(ctx, s)
+		return r.keeper.endCutOff(ctx, s)
 	}
 	if _, runs := i.stands(exists); runs && i.Strayed {
 		return r.fetchBack(ctx, s)

@@ -56,6 +56,23 @@ func (k *keeper) makeRoot(ctx context.Context, s Sandbox, id string, from Rootfs
 	return image, base, err
 }
 
+// unsure is what is said of a restore that was cut off when it cannot be known whether the new home had just been finished.
+const unsure = "sandboxd was ended while a backup was restored to it. Look at its home: that is the old one or the restored one. All else is as before. " +
+	"Restore the backup again."
+
+// endCutOff is endRestore after a crash. Where the home may be restored, but not the root file system, it says so.
+func (k *keeper) endCutOff(ctx context.Context, s Sandbox) error {
+	err := k.endRestore(ctx, s)
+	if err != nil || s.Revert.Snapshot != "" || s.Revert.Base == "" || s.Revert.Filled {
+		return err
+	}
+	now, err := k.rows.ByName(ctx, s.Name)
+	if err == nil && now.ID == s.ID && now.State.Settled() && now.Root != s.Revert.Root && now.Problem == "" {
+		_, err = k.set(ctx, now, now.State, unsure)
+	}
+	return err
+}
+
 // mayBeBase says whether an image is of the template of s: an archive may name any, such as another user's snapshot.
 func (k *keeper) mayBeBase(s Sandbox, image string) bool {
 	t, err := k.containers.template(s)

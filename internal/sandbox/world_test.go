@@ -208,6 +208,13 @@ func (e *engine) Commit(ctx context.Context, id, snapshot string) (string, error
 	return e.Runtime.Commit(ctx, id, snapshot)
 }
 
+func (e *engine) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
+	if err := e.failing(sandboxtest.OpMakeImage); err != nil {
+		return "", err
+	}
+	return e.Runtime.MakeImage(ctx, snapshot, base, layer)
+}
+
 func (e *engine) Remount(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.failing(sandboxtest.OpRemount); err != nil {
 		return err
