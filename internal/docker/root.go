@@ -167,7 +167,10 @@ func mergeLayer(files io.Reader, layer io.ReadSeeker, to io.Writer) error {
 	gone := map[string]bool{} // of the files below
 	err = eachEntry(files, func(at string, h *tar.Header, content io.Reader) error {
 		kind, has := own[at]
-		if gone[path.Dir(at)] || has && kind != tar.TypeDir || has && h.Typeflag != tar.TypeDir || h.Typeflag == tar.TypeLink && gone[path.Clean("/"+h.Linkname)] {
+		if has && kind == tar.TypeDir && h.Typeflag == tar.TypeDir {
+			return nil // the layer says the same folder once more
+		}
+		if has || gone[path.Dir(at)] || h.Typeflag == tar.TypeLink && gone[path.Clean("/"+h.Linkname)] {
 			gone[at] = true
 			return nil
 		}
