@@ -51,6 +51,7 @@ type Backup struct {
 	Files    string // "3,400 files"
 	Unpacked string // size of the home
 	Running  bool   // its programs ran while it was made
+	Root     bool   // it has the root file system, too
 	Lost     string // "2 entries could not be kept"; or ""
 	Losses   []Loss
 	Making   bool
@@ -107,6 +108,7 @@ type AboutBackup struct {
 	Made    Time
 	Size    string
 	Files   string
+	Root    bool // it has the root file system, too
 
 	Repository string // that it is in; "" for the folder
 }
@@ -117,6 +119,7 @@ type RestoreBackup struct {
 	About     AboutBackup
 	Lost      []string
 	SaveFirst bool
+	HomeOnly  bool
 	Fault     string
 	Next      string
 }

@@ -22,6 +22,8 @@ type backupShape struct {
 	Owner      string      `json:"owner"`    // user name
 	Schedule   string      `json:"schedule"` // id of the one that asked for it; "" for none
 	State      string      `json:"state"`
+	Root       bool        `json:"root"`
+	Comparing  bool        `json:"comparing"`
 	Checking   bool        `json:"checking"`
 	Consistent bool        `json:"consistent"`
 	Problem    string      `json:"problem"`
@@ -62,7 +64,7 @@ func newBackupShape(ctx context.Context, r *request, names *owners, b backup.Bac
 		return backupShape{}, err
 	}
 	return backupShape{
-		ID: b.ID, Sandbox: b.Sandbox, SandboxID: b.SandboxID, Owner: owner, Schedule: b.Schedule, State: string(b.State), Checking: b.Checking, Consistent: b.Still,
+		ID: b.ID, Sandbox: b.Sandbox, SandboxID: b.SandboxID, Owner: owner, Schedule: b.Schedule, State: string(b.State), Root: b.Root, Comparing: b.Comparing, Checking: b.Checking, Consistent: b.Still,
 		Problem: b.Problem, CreatedAt: b.Created.UTC(), ExpiresAt: timeOrNull(b.Expires), Size: b.Size,
 		Files: b.Stats.Files, Folders: b.Stats.Folders, Bytes: b.Stats.Bytes, Lost: lossShapes(b.Stats.Lost), MoreLost: b.Stats.MoreLost,
 		Repository: b.Repository, Unreachable: unreachable(r, b),
@@ -126,6 +128,7 @@ func (s *backupHandlers) apiBackup(ctx context.Context, r *request, _ none) (rep
 // backupBody says how a backup is made.
 type backupBody struct {
 	Live       bool   `json:"live"`
+	Root       bool   `json:"root"`
 	Repository string `json:"repository"` // "" for the folder
 }
 
@@ -139,7 +142,7 @@ func (s *backupHandlers) apiMakeBackup(ctx context.Context, r *request, in backu
 	if err != nil {
 		return reply{}, err
 	}
-	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: in.Live, Repository: in.Repository})
+	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: in.Live, Root: in.Root, Repository: in.Repository})
 	if err != nil {
 		return reply{}, err
 	}
@@ -177,7 +180,7 @@ func (s *backupHandlers) apiDownload(ctx context.Context, r *request, _ none) (r
 	if r.wantsHead() { // there is none yet
 		return reply{status: http.StatusNoContent}, nil
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.query("live") == "true"})
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.query("live") == "true", Root: r.query("root") == "true"})
 	if err != nil {
 		return reply{}, err
 	}
@@ -302,7 +305,14 @@ func (s *backupHandlers) receiving(act func(ctx context.Context, r *request) (re
 
 // archive gives the archive that a request brings, or the backup that ?backup= names.
 func (s *backupHandlers) archive(ctx context.Context, r *request) (*backup.Archive, error) {
-	id := r.query("backup")
+	a, err := s.wholeArchive(ctx, r, r.query("backup"))
+	if err == nil {
+		a.HomeOnly = r.query("home_only") == "true"
+	}
+	return a, err
+}
+
+func (s *backupHandlers) wholeArchive(ctx context.Context, r *request, id string) (*backup.Archive, error) {
 	if id == "" {
 		return s.cfg.Backups.Receive(ctx, r.who.User.ID, r.http.Body)
 	}

@@ -30,14 +30,14 @@ func (s *backupFormHandlers) submitBackUp(ctx context.Context, r *request) (stri
 	if err != nil {
 		return "", err
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.form("live") != "", Repository: r.form("repository")})
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.form("live") != "", Root: r.form("root") != "", Repository: r.form("repository")})
 	r.object = b.ID
 	return r.back(backupsURL(h.Name())), err
 }
 
 // about says in a few words which backup a sheet is about.
 func (s *backupFormHandlers) about(b backup.Backup) views.AboutBackup {
-	return views.AboutBackup{ID: b.ID, Sandbox: b.Sandbox, Made: timeOf(b.Created, s.cfg.Now()), Size: text.Size(b.Size), Files: amount(b.Stats.Files, "file"), Repository: b.Repository}
+	return views.AboutBackup{ID: b.ID, Sandbox: b.Sandbox, Made: timeOf(b.Created, s.cfg.Now()), Size: text.Size(b.Size), Files: amount(b.Stats.Files, "file"), Root: b.Root, Repository: b.Repository}
 }
 
 // boxOf gives the sandbox that a backup was made of.
@@ -64,6 +64,9 @@ func (s *backupFormHandlers) restoreForm(ctx context.Context, r *request, v view
 		return nil, err
 	}
 	v.About, v.Lost, v.Next = s.about(b), replaced(h.Sandbox()), r.origin(backupsURL(h.Name()))
+	if b.Root {
+		v.Lost = append(v.Lost, "What is installed or changed outside of its home is replaced, too, unless only the home is restored.")
+	}
 	if r.byScript() {
 		return views.RestoreBackupSheet(v), nil
 	}
@@ -98,6 +101,7 @@ func (s *backupFormHandlers) submitRestore(ctx context.Context, r *request) (str
 	if err != nil {
 		return "", err
 	}
+	a.HomeOnly = r.form("home_only") != ""
 	waiting, cancel := context.WithTimeout(ctx, restoreTime)
 	defer cancel()
 	err = s.cfg.Backups.Restore(waiting, h.Sandbox(), a, r.form("save_first") != "")
@@ -108,7 +112,7 @@ func (s *backupFormHandlers) submitRestore(ctx context.Context, r *request) (str
 }
 
 func (s *backupFormHandlers) againRestore(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	return s.restoreForm(ctx, r, views.RestoreBackup{SaveFirst: r.form("save_first") != "", Fault: fault.Message(cause)})
+	return s.restoreForm(ctx, r, views.RestoreBackup{SaveFirst: r.form("save_first") != "", HomeOnly: r.form("home_only") != "", Fault: fault.Message(cause)})
 }
 
 // submitCancelRestore cuts off what is being restored to a sandbox.

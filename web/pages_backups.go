@@ -170,7 +170,7 @@ func (l *backupLists) item(ctx context.Context, b backup.Backup) (views.Backup, 
 	box, there := l.there[b.SandboxID]
 	v := views.Backup{
 		ID: b.ID, Made: timeOf(b.Created, now), State: backupState(b), Problem: b.Problem, Making: b.State == backup.Making, Ready: b.State == backup.Ready,
-		Running: b.State == backup.Ready && !b.Still, Next: l.ask.url(), About: b.Sandbox, Repository: b.Repository, Unreachable: views.Plain(unreachable(l.request, b), 0),
+		Running: b.State == backup.Ready && !b.Still, Root: b.Root, Next: l.ask.url(), About: b.Sandbox, Repository: b.Repository, Unreachable: views.Plain(unreachable(l.request, b), 0),
 	}
 	if l.ask.box != "" {
 		v.Next = backupsURL(box.Name)
@@ -228,6 +228,8 @@ func backupState(b backup.Backup) views.State {
 		return views.State{Tone: "good", Icon: "check", Text: "Ready", Bar: views.BarNone}
 	case b.State == backup.Failed:
 		return views.State{Tone: "bad", Icon: "state-failed", Text: "Failed", Bar: views.BarNone}
+	case b.Comparing:
+		return views.State{Tone: "busy", Icon: "state-busy", Text: "Being made", Why: "Comparing its root file system with its image", Bar: views.BarUnknown}
 	case b.Checking:
 		return views.State{Tone: "busy", Icon: "state-busy", Text: "Checking", Why: "Reading back what was written", Bar: views.BarUnknown}
 	}

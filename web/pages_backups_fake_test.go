@@ -1,6 +1,7 @@
 package web
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"io"
@@ -20,6 +21,7 @@ type stageHomes struct {
 	homes map[string]map[string]string // by sandbox id
 	loses []archive.Loss               // by reading
 	fails error                        // instead of writing
+	roots int                          // that were restored
 }
 
 func newStageHomes(boxes *fakeBoxes) *stageHomes {
@@ -55,12 +57,24 @@ func (f *stageHomes) during(ctx context.Context, ref sandbox.Ref, state sandbox.
 
 func (f *stageHomes) Capture(ctx context.Context, ref sandbox.Ref, live bool, read func(context.Context, sandbox.Capture) error) error {
 	return f.during(ctx, ref, sandbox.Capturing, func(was sandbox.Sandbox) error {
-		return read(ctx, sandbox.Capture{Sandbox: was, Home: stageHome{f, ref.ID(), ""}, Still: !live})
+		return read(ctx, sandbox.Capture{Sandbox: was, Home: stageHome{f, ref.ID(), ""}, Still: !live, ReadRoot: stageRoot})
 	})
 }
 
 func (f *stageHomes) Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error {
 	return f.during(ctx, ref, sandbox.Restoring, func(sandbox.Sandbox) error { return fill(ctx, stageHome{f, ref.ID(), ""}) })
+}
+
+func (f *stageHomes) RestoreWithRoot(ctx context.Context, ref sandbox.Ref, _ sandbox.Rootfs, fill func(context.Context, sandbox.Home) error) error {
+	f.mu.Lock()
+	f.roots++
+	f.mu.Unlock()
+	return f.Restore(ctx, ref, fill)
+}
+
+// stageRoot is a root file system in which nothing has changed.
+func stageRoot(_ context.Context, to io.Writer) (string, error) {
+	return "base:1", tar.NewWriter(to).Close()
 }
 
 func (f *stageHomes) CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error) {

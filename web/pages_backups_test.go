@@ -212,6 +212,34 @@ func TestBackupsPage_ARestoreBacksUpWhatIsThereIfAsked(t *testing.T) {
 	}
 }
 
+func TestBackupsPage_TheRootFileSystemIsInItIfAsked(t *testing.T) {
+	s := newBackupStage(t)
+	box := s.put("ada", "lab", nil)
+	for _, name := range []string{"root", "live"} {
+		s.get("ada", "/sandboxes/lab/backups").byAttr("input", "name", name)
+	}
+	s.post("ada", "/sandboxes/lab/backups", fields("root", "on", "live", "on")).is(http.StatusBadRequest)
+	s.homes.put(box.ID, map[string]string{"notes": "before"})
+	s.post("ada", "/sandboxes/lab/backups", fields("root", "on")).leads("/sandboxes/lab/backups")
+	id := s.server.cfg.Backups.List(func(backup.Backup) bool { return true })[0].ID
+	until(t, "it is ready", func() bool {
+		return strings.Contains(textOf(s.get("ada", "/backups").need("#backup-"+id)), "with root file system")
+	})
+	for path, want := range map[string]string{"/restore": "outside of its home is replaced, too", "/new": "its root file system and its settings"} {
+		if ask := s.get("ada", "/backups/"+id+path, "HX-Request", "true").is(http.StatusOK); !strings.Contains(textOf(ask.need(".sheet")), want) {
+			t.Errorf("%s asks %s", path, ask.Body)
+		}
+	}
+	for n, form := range []url.Values{fields("home_only", "on"), fields()} {
+		s.homes.put(box.ID, map[string]string{"notes": "after"})
+		s.post("ada", "/backups/"+id+"/restore", form).leads("/sandboxes/lab")
+		until(t, "it is restored", func() bool { return s.homes.home(box.ID)["notes"] == "before" && s.state("lab") == sandbox.Running })
+		if s.homes.roots != n {
+			t.Errorf("with %v, %d root file systems were restored", form, s.homes.roots)
+		}
+	}
+}
+
 func TestBackupsPage_ALongRestoreDoesNotHoldThePage(t *testing.T) {
 	s := newBackupStage(t)
 	box := s.put("ada", "lab", nil)

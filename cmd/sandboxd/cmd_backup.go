@@ -20,10 +20,9 @@ type backing struct {
 	to       *saveFile
 	sandbox  string // "" when id says which backup
 	id       string
-	live     bool
-	place    string // the repository that it is to be in; "" for the server's backup folder
-	stays    bool   // it is not downloaded
-	begun    bool   // it was begun here, and is not ready yet
+	how      client.NewBackup
+	stays    bool // it is not downloaded
+	begun    bool // it was begun here, and is not ready yet
 }
 
 // backupID is what the id of a backup looks like.
@@ -46,9 +45,9 @@ func newBackupCmd(c *Config) *cobra.Command {
 sandbox and the time, in this folder; in place of a file FILE can be a folder, or "-" for standard output. A download that is cut
 off is continued.
 
-A backup has all files of the home, and the settings of the sandbox with its environment. It has no running programs, and nothing
-that was changed outside of the home, such as installed packages. It is a tar archive: 'sandboxd restore' makes a sandbox of it
-again, and GNU tar unpacks it.
+A backup has all files of the home, and the settings of the sandbox with its environment. It has no running programs, and what was
+changed outside of the home, such as installed packages, only with --root. It is a tar archive: 'sandboxd restore' makes a sandbox of
+it again, and GNU tar unpacks it.
 
 While its home is read a running sandbox is frozen, so that all files are of one moment. With --live it is not, and files that
 programs write meanwhile may be incomplete. A sandbox that is asleep is not woken.
@@ -61,11 +60,12 @@ that is not ready.
 With --server it backs up what the server knows, and needs no token: it reads the data folder (--data) on the server's machine, while
 sandboxd runs or not. Users, tokens, settings, records of sandboxes, schedules, repositories and keys are in it, but no homes. It is sealed with a
 passphrase of yours: 'sandboxd restore --server' opens it, and so does 'age -d FILE | tar --zstd -x'.`,
-		Example: "  sandboxd backup lab\n  sandboxd backup lab /mnt/backups/\n  sandboxd backup lab - | ssh nas 'cat >lab.tar.zst'\n  sandboxd backup lab --repository nas\n  sandboxd backup --server /mnt/backups/\n  sandboxd backup --id 9494f39f73f0c93e lab.tar.zst",
+		Example: "  sandboxd backup lab\n  sandboxd backup lab /mnt/backups/\n  sandboxd backup lab - | ssh nas 'cat >lab.tar.zst'\n  sandboxd backup lab --repository nas\n  sandboxd backup lab --root\n  sandboxd backup --server /mnt/backups/\n  sandboxd backup --id 9494f39f73f0c93e lab.tar.zst",
 	})
 	f := cmd.Flags()
-	f.BoolVar(&o.live, "live", false, "do not freeze a running sandbox meanwhile")
-	f.StringVar(&o.place, "repository", "", "make it in this repository of the server's")
+	f.BoolVar(&o.how.Live, "live", false, "do not freeze a running sandbox meanwhile")
+	f.BoolVar(&o.how.Root, "root", false, "with what was changed of the root file system, such as installed packages")
+	f.StringVar(&o.how.Repository, "repository", "", "make it in this repository of the server's")
 	f.BoolVar(&force, "force", false, "replace a FILE that is there already")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&o.id, "id", "", "download this backup instead of making one; leave NAME out")
@@ -96,7 +96,7 @@ func (o *backing) understand(cmd *cobra.Command, args []string) (file string, er
 		args = append([]string{""}, args...)
 		err = checkBackupID(o.id)
 	}
-	if len(args) == 0 || len(args) > 2 || o.id != "" && (o.live || o.place != "") {
+	if len(args) == 0 || len(args) > 2 || o.id != "" && o.how != (client.NewBackup{}) {
 		return "", fault.New(fault.Invalid, "Use it as '%s'. See '%s --help'.", cmd.UseLine(), cmd.CommandPath())
 	}
 	if o.sandbox = args[0]; o.id == "" {
@@ -105,7 +105,7 @@ func (o *backing) understand(cmd *cobra.Command, args []string) (file string, er
 	if len(args) == 2 {
 		file = args[1]
 	}
-	o.stays = o.place != "" && len(args) < 2
+	o.stays = o.how.Repository != "" && len(args) < 2
 	return file, err
 }
 
@@ -162,7 +162,7 @@ func (o *backing) begin(ctx context.Context) (client.Backup, error) {
 	if err != nil {
 		return client.Backup{}, err
 	}
-	b, err := o.client.BeginBackup(ctx, o.sandbox, o.live, o.place)
+	b, err := o.client.BeginBackup(ctx, o.sandbox, o.how)
 	if err != nil {
 		return b, err
 	}
@@ -179,9 +179,12 @@ func (o *backing) begin(ctx context.Context) (client.Backup, error) {
 // show tells how far a backup is.
 func (o *backing) show(b client.Backup) {
 	far := fmt.Sprintf("%s in %d files", text.Size(b.Bytes), b.Files)
-	if b.Checking {
+	switch {
+	case b.Comparing:
+		o.progress.note("Comparing the root file system with its image")
+	case b.Checking:
 		o.progress.note("Checking " + far)
-	} else {
+	default:
 		o.progress.note("Reading the home: " + far)
 	}
 }
@@ -263,7 +266,11 @@ func (o *backing) tell(b client.Backup) error {
 	if more := int64(len(b.Lost)-len(shown)) + b.MoreLost; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
 	}
-	lines = append(lines, "Not in a backup: running programs, and what was changed outside of the home.",
+	without := "running programs, and what was changed outside of the home. With --root that is in it, too."
+	if b.Root {
+		without = "running programs."
+	}
+	lines = append(lines, "Not in it: "+without,
 		fmt.Sprintf("The server keeps it until %s, as %s.", day(b.Expires, "it is deleted"), b.ID))
 	for _, line := range lines {
 		if err := say(o.cmd, "%s", line); err != nil {

@@ -88,6 +88,9 @@ func listBackups(cmd *cobra.Command, c *client.Client, name string, quiet bool) 
 		case b.Problem != "":
 			state += ": " + b.Problem
 		}
+		if b.Root && b.State == client.BackupReady {
+			state += ", with root"
+		}
 		rows = append(rows, []string{b.ID, b.Sandbox, day(b.Created, "-"), text.Size(b.Size), strconv.FormatInt(b.Files, 10), expires, orDash(b.Repository), state})
 	}
 	return printTable(cmd, rows)

@@ -37,10 +37,10 @@ func newRestoreCmd(c *Config) *cobra.Command {
 		Long: `restore replaces all files in the home of the sandbox NAME by those of a backup: a FILE that 'sandboxd backup' wrote, "-" for
 standard input, or the ID of a backup that the server has. Any .tar, .tar.gz or .tar.zst of a home will do. The archive is sent and
 checked first; then the sandbox is stopped, its files are replaced, and it is started again if it ran. When anything goes wrong, it
-keeps the files that it had. Its settings stay as they are.
+keeps the files that it had. Its settings stay as they are. A backup with the root file system ('sandboxd backup --root') brings that,
+too, unless --home-only is given.
 
-At a terminal it asks for the name again; elsewhere it needs --yes. With --save-first the server makes a backup of the old files
-before.
+At a terminal it asks for the name again; elsewhere it needs --yes. With --save-first the server makes a backup before.
 
 With --new it makes a new sandbox called NAME, with the settings of the one that was backed up. An archive that is no backup of
 sandboxd's needs --template.
@@ -54,6 +54,7 @@ changed. Homes are restored afterwards, one by one.`,
 	f.BoolVar(&o.New, "new", false, "make a new sandbox")
 	f.StringVar(&o.Template, "template", "", "template of a new sandbox (default: that of the one that was backed up)")
 	f.BoolVar(&o.SaveFirst, "save-first", false, "have the server back up the current home first")
+	f.BoolVar(&o.HomeOnly, "home-only", false, "leave out the root file system of a backup that has it")
 	f.BoolVar(&o.yes, "yes", false, "do not ask")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	whole.flags(f)

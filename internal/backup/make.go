@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"time"
 
@@ -162,7 +161,7 @@ func (s *Service) write(ctx context.Context, e *entry, f *os.File, ref sandbox.R
 	out := &bounded{file: f, may: func(n int64) error { return s.grow(e, n) }, fail: s.unwritable}
 	return s.Sandboxes.Capture(ctx, ref, live, func(ctx context.Context, c sandbox.Capture) error {
 		m := manifestOf(c, e, s.Version)
-		root, err := s.rootFor(ctx, e, c, m)
+		root, err := roots{s}.rootFor(ctx, e, c, m)
 		if err != nil {
 			return err
 		}
@@ -171,7 +170,7 @@ func (s *Service) write(ctx context.Context, e *entry, f *os.File, ref sandbox.R
 		if err != nil {
 			return s.unwritable(err)
 		}
-		stats, err := s.entries(ctx, e, c, m, root, w)
+		stats, err := roots{s}.entries(ctx, e, c, m, root, w)
 		if err == nil {
 			m.note(stats)
 			err = w.close(m)
@@ -184,24 +183,6 @@ func (s *Service) write(ctx context.Context, e *entry, f *os.File, ref sandbox.R
 		}
 		return s.unwritable(err)
 	})
-}
-
-// rootFor is readRoot for what asks for it; else it gives nil.
-func (s *Service) rootFor(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (*os.File, error) {
-	if !e.Root {
-		return nil, nil
-	}
-	return s.readRoot(ctx, e, c, m)
-}
-
-// entries writes the entries of a backup but for its manifest.
-func (s *Service) entries(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest, root *os.File, to io.Writer) (archive.Stats, error) {
-	if root != nil {
-		if err := m.writeRoot(to, root); err != nil {
-			return archive.Stats{}, err
-		}
-	}
-	return c.Home.Read(ctx, to, homePrefix, func(st archive.Stats) { s.update(e, func(b *Backup) { b.Stats = st }) })
 }
 
 // notAsWritten is why a backup is not offered that is not what was written.

@@ -140,7 +140,7 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, 
 		if !a.restoresRoot() {
 			return s.Sandboxes.Restore(ctx, box.Ref(), s.fill(a))
 		}
-		root, closeRoot, err := s.rootfs(ctx, a)
+		root, closeRoot, err := roots{s}.rootfs(ctx, a)
 		if err == nil {
 			err = s.Sandboxes.RestoreWithRoot(ctx, box.Ref(), root, s.fill(a))
 		}
@@ -170,27 +170,13 @@ func (s *Service) RestoreNew(ctx context.Context, r sandbox.Request, a *Archive)
 	from.Fill = s.fill(a)
 	var made sandbox.Sandbox // for the work alone, until it has ended
 	err = s.detached(ctx, "", a, func(ctx context.Context) (err error) {
-		made, err = s.createFrom(ctx, r, from, a)
+		made, err = roots{s}.createFrom(ctx, r, from, a)
 		return err
 	})
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
 	return made, nil
-}
-
-// createFrom makes a sandbox with the root file system of an archive, if that is restored.
-func (s *Service) createFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin, a *Archive) (sandbox.Sandbox, error) {
-	if !a.restoresRoot() {
-		return s.Sandboxes.CreateFrom(ctx, r, from)
-	}
-	root, closeRoot, err := s.rootfs(ctx, a)
-	if err != nil {
-		return sandbox.Sandbox{}, errors.Join(err, closeRoot())
-	}
-	from.Rootfs = &root
-	box, err := s.Sandboxes.CreateFrom(ctx, r, from)
-	return box, errors.Join(err, closeRoot())
 }
 
 // CancelRestore cuts off what is being restored to a sandbox, whose home is then as it was. It does not wait. NotFound when nothing is.

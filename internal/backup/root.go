@@ -25,8 +25,11 @@ type RootManifest struct {
 	Stats archive.Stats `json:"stats"`          // what is in it, files that it removes included
 }
 
+// roots is the part of a Service that works on root file systems.
+type roots struct{ *Service }
+
 // readRoot reads the root file system of a sandbox into a file that has no name, and notes it in the manifest.
-func (s *Service) readRoot(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
+func (s roots) readRoot(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
 	s.update(e, func(b *Backup) { b.Comparing = true })
 	defer s.update(e, func(b *Backup) { b.Comparing = false })
 	f, closeFile, err := s.unnamed(func(to io.Writer) error {
@@ -115,7 +118,7 @@ func (a *Archive) HasRoot() bool { return a.Manifest != nil && a.Manifest.Root !
 func (a *Archive) restoresRoot() bool { return a.HasRoot() && !a.HomeOnly }
 
 // rootfs gives the root file system of an archive that has one, in a file without a name. closeRoot is never nil.
-func (s *Service) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {
+func (s roots) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {
 	content, closeContent, err := a.content(ctx)
 	if err != nil {
 		return root, func() error { return nil }, err
@@ -138,4 +141,36 @@ func (s *Service) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, 
 		return root, closeRoot, s.unwritable(err)
 	}
 	return sandbox.Rootfs{Base: a.Manifest.Root.Base, Layer: sandbox.Layer{Content: f, Size: a.Manifest.Root.Size}}, closeRoot, nil
+}
+
+// rootFor is readRoot for what asks for it; else it gives nil.
+func (s roots) rootFor(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (*os.File, error) {
+	if !e.Root {
+		return nil, nil
+	}
+	return s.readRoot(ctx, e, c, m)
+}
+
+// entries writes the entries of a backup but for its manifest.
+func (s roots) entries(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest, root *os.File, to io.Writer) (archive.Stats, error) {
+	if root != nil {
+		if err := m.writeRoot(to, root); err != nil {
+			return archive.Stats{}, err
+		}
+	}
+	return c.Home.Read(ctx, to, homePrefix, func(st archive.Stats) { s.update(e, func(b *Backup) { b.Stats = st }) })
+}
+
+// createFrom makes a sandbox with the root file system of an archive, if that is restored.
+func (s roots) createFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin, a *Archive) (sandbox.Sandbox, error) {
+	if !a.restoresRoot() {
+		return s.Sandboxes.CreateFrom(ctx, r, from)
+	}
+	root, closeRoot, err := s.rootfs(ctx, a)
+	if err != nil {
+		return sandbox.Sandbox{}, errors.Join(err, closeRoot())
+	}
+	from.Rootfs = &root
+	box, err := s.Sandboxes.CreateFrom(ctx, r, from)
+	return box, errors.Join(err, closeRoot())
 }

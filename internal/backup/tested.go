@@ -58,7 +58,7 @@ func (t Tester) TestRestore(ctx context.Context, id, name string) (err error) {
 	}
 	off := false
 	from.Fill, from.Overrides = s.fill(a), sandbox.Overrides{HasServices: true, IDE: &off}
-	box, err := s.createFrom(ctx, ask, from, a)
+	box, err := roots{s}.createFrom(ctx, ask, from, a)
 	if box.ID != "" { // also when it failed: what is left of it is removed, if anything is
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), testDelete)

@@ -16,8 +16,10 @@ import (
 // Backup is one that a server has, or is making.
 type Backup struct {
 	ID         string       `json:"id"`
-	Sandbox    string       `json:"sandbox"` // its name at that time
-	State      string       `json:"state"`   // "making", "ready", "failed"
+	Sandbox    string       `json:"sandbox"`   // its name at that time
+	State      string       `json:"state"`     // "making", "ready", "failed"
+	Root       bool         `json:"root"`      // it has the root file system, too
+	Comparing  bool         `json:"comparing"` // that is being read
 	Checking   bool         `json:"checking"`
 	Consistent bool         `json:"consistent"` // nothing in the sandbox ran meanwhile
 	Problem    string       `json:"problem"`    // why it failed
@@ -82,10 +84,16 @@ func (c *Client) Backup(ctx context.Context, id string) (b Backup, err error) {
 	return b, err
 }
 
-// BeginBackup has the server begin a backup of a sandbox, or gives the one that it is making of it already. live says that a running
-// sandbox is not to be frozen meanwhile; repository is where it is to be, "" for the server's backup folder.
-func (c *Client) BeginBackup(ctx context.Context, sandbox string, live bool, repository string) (b Backup, err error) {
-	body, err := json.Marshal(map[string]any{"live": live, "repository": repository})
+// NewBackup says how a backup is made.
+type NewBackup struct {
+	Live       bool   `json:"live"`       // a running sandbox is not frozen meanwhile
+	Root       bool   `json:"root"`       // with its root file system
+	Repository string `json:"repository"` // where it is to be; "" for the server's backup folder
+}
+
+// BeginBackup has the server begin a backup of a sandbox, or gives the one that it is making of it already.
+func (c *Client) BeginBackup(ctx context.Context, sandbox string, n NewBackup) (b Backup, err error) {
+	body, err := json.Marshal(n)
 	if err != nil {
 		return b, err
 	}
@@ -146,6 +154,7 @@ type Restoring struct {
 	New       bool      // which there is not yet
 	Template  string    // that a new one is made from; "" for what the archive says
 	SaveFirst bool      // what an existing one has is backed up before
+	HomeOnly  bool      // a root file system that the archive has is not restored
 	Backup    string    // id of a backup that the server has; "" for From
 	From      io.Reader // the archive
 }
@@ -163,6 +172,9 @@ func (c *Client) Restore(ctx context.Context, r Restoring) (s Sandbox, err error
 	}
 	if r.SaveFirst {
 		ask.query.Set("save_first", "true")
+	}
+	if r.HomeOnly {
+		ask.query.Set("home_only", "true")
 	}
 	if r.Backup != "" {
 		ask.query.Set("backup", r.Backup)

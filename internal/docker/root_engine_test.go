@@ -66,57 +66,62 @@ func TestReadRoot_MakesTheSameOnTheImage(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	made := map[string]func(ctx context.Context) (string, error){
+	for how, makeImage := range map[string]func(ctx context.Context) (string, error){
 		"in layers": func(ctx context.Context) (string, error) { return e.MakeImage(ctx, snapshot, testImage, layer) },
 		"as one": func(ctx context.Context) (string, error) {
 			ref := e.snapshotImages() + ":" + snapshot
 			return ref, e.merge(ctx, inspected(t, e, testImage), layer, ref)
 		},
-	}
-	for how, makeImage := range made {
+	} {
 		ref, err := makeImage(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", how, err)
 		}
-		other := running(t, e, "other", func(b *sandbox.ContainerSpec) { b.Image = ref })
-		if _, got := inside(t, e, other.ID, "0", moreLook); sorted(got) != sorted(want) {
-			t.Errorf("%s: %s", how, cmp.Diff(want, got))
-		}
-		if code, out := inside(t, e, other.ID, "0", "echo later > /opt/later && rm /opt/x/again"); code != 0 {
-			t.Fatal(out)
-		}
-		if err := e.Freeze(t.Context(), other.ID); err != nil {
-			t.Fatal(err)
-		}
-		second := rootLayer(t, e, other.ID, testImage) // of all that it and the image before have changed
-		var names []string
-		_, err = second.Content.Seek(0, io.SeekStart)
-		if err == nil {
-			err = eachEntry(second.Content, func(at string, _ *tar.Header, _ io.Reader) error {
-				names = append(names, at)
-				return nil
-			})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"/opt/later", "/opt/x/file", "/etc/issue", "/usr/bin/zenv", "/usr/share/doc/.wh.apt"} {
-			if !slices.Contains(names, name) {
-				t.Errorf("%s: the second layer has no %s", how, name)
-			}
-		}
-		if slices.Contains(names, "/opt/x/again") || len(names) > 100 {
-			t.Errorf("%s: the second layer has %d entries: %.500q", how, len(names), names)
-		}
-		if err := e.Remove(t.Context(), other.ID); err != nil {
-			t.Fatal(err)
-		}
+		checkMade(t, e, how, ref, want)
 	}
 	if _, err := e.MakeImage(t.Context(), sandbox.NewID(), "sandboxd/none:1", layer); !fault.Is(err, fault.NotFound) {
 		t.Errorf("on an image that is not there: %v", err)
 	}
 	if err := e.ReadRoot(t.Context(), b.ID, "sandboxd/none:1", io.Discard); !fault.Is(err, fault.NotFound) {
 		t.Errorf("of an image that is not there: %v", err)
+	}
+}
+
+// checkMade looks at a sandbox of an image that was made, and at what that has changed of the image below.
+func checkMade(t *testing.T, e *Engine, how, ref, want string) {
+	t.Helper()
+	other := running(t, e, "other", func(b *sandbox.ContainerSpec) { b.Image = ref })
+	if _, got := inside(t, e, other.ID, "0", moreLook); sorted(got) != sorted(want) {
+		t.Errorf("%s: %s", how, cmp.Diff(want, got))
+	}
+	if code, out := inside(t, e, other.ID, "0", "echo later > /opt/later && rm /opt/x/again"); code != 0 {
+		t.Fatal(out)
+	}
+	if err := e.Freeze(t.Context(), other.ID); err != nil {
+		t.Fatal(err)
+	}
+	second := rootLayer(t, e, other.ID, testImage) // of all that it and the image before have changed
+	var names []string
+	_, err := second.Content.Seek(0, io.SeekStart)
+	if err == nil {
+		err = eachEntry(second.Content, func(at string, _ *tar.Header, _ io.Reader) error {
+			names = append(names, at)
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/opt/later", "/opt/x/file", "/etc/issue", "/usr/bin/zenv", "/usr/share/doc/.wh.apt"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s: the second layer has no %s", how, name)
+		}
+	}
+	if slices.Contains(names, "/opt/x/again") || len(names) > 100 {
+		t.Errorf("%s: the second layer has %d entries: %.500q", how, len(names), names)
+	}
+	if err := e.Remove(t.Context(), other.ID); err != nil {
+		t.Fatal(err)
 	}
 }
 

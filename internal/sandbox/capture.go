@@ -23,6 +23,7 @@ type keeper struct {
 	remover     *remover
 	homes       Homes
 	snapshots   Snapshots
+	roots       Roots
 	checkpoints Checkpoints // nil when no memory is kept
 }
 
@@ -31,7 +32,7 @@ type Capture struct {
 	Sandbox Sandbox // as it was before
 	Home    Home
 	Still   bool // nothing in it runs meanwhile
-	// ReadRoot writes what it has changed of its root file system as a layer, as Snapshots.ReadRoot does, and gives the reference of the
+	// ReadRoot writes what it has changed of its root file system as a layer, as Roots.ReadRoot does, and gives the reference of the
 	// image that this is above; "" when that cannot be told. Conflict when it runs.
 	ReadRoot func(ctx context.Context, to io.Writer) (base string, err error)
 }

@@ -86,18 +86,23 @@ type Snapshots interface {
 	// reference from which a container with it can be made, which ends with the snapshot's id. What has not changed since its
 	// container was made takes no room.
 	Commit(ctx context.Context, id, snapshot string) (image string, err error)
-	// ReadRoot writes, as a layer of an image (a tar archive in which an empty file .wh.NAME removes NAME), what the root file system of a
-	// sandbox, which must not run or be frozen, has that an image does not have; "" for the image that its container was made from. What
-	// is mounted is not in it. NotFound when there is no such image. An error of to comes back as it is.
-	ReadRoot(ctx context.Context, id, base string, to io.Writer) error
-	// MakeImage makes the image of a snapshot, as Commit does, of an image and a layer above it. NotFound when there is no such image.
-	MakeImage(ctx context.Context, snapshot, base string, layer Layer) (image string, err error)
 	// RemoveCopy removes the copy of a home. Removing a missing one is no error, Conflict when it is in use.
 	RemoveCopy(ctx context.Context, snapshot string) error
 	// RemoveImage removes the image. Removing a missing one is no error. Containers made from it keep what they need of it.
 	RemoveImage(ctx context.Context, snapshot string) error
 	// Parts lists the snapshots that this sandboxd has a copy of a home of, and those that it has an image of.
 	Parts(ctx context.Context) (copies, images []string, err error)
+}
+
+// Roots reads and makes root file systems on an engine. All methods are safe for concurrent use and end when ctx does. Kinds as for
+// Runtime.
+type Roots interface {
+	// ReadRoot writes, as a layer of an image (a tar archive in which an empty file .wh.NAME removes NAME), what the root file system of a
+	// sandbox, which must not run or be frozen, has that an image does not have; "" for the image that its container was made from. What
+	// is mounted is not in it. NotFound when there is no such image. An error of to comes back as it is.
+	ReadRoot(ctx context.Context, id, base string, to io.Writer) error
+	// MakeImage makes the image of a snapshot, which Snapshots.RemoveImage removes, of an image and a layer above it. NotFound when there is no such image.
+	MakeImage(ctx context.Context, snapshot, base string, layer Layer) (image string, err error)
 }
 
 // Layer is one of an image, as ReadRoot writes it.

@@ -17,7 +17,7 @@ func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Con
 }
 
 // RestoreWithRoot is Restore for the root file system, too: its container is made anew from an image with that. When the image cannot be
-// made, nothing is changed and nothing is stopped. Kinds as for Restore and Snapshots.MakeImage.
+// made, nothing is changed and nothing is stopped. Kinds as for Restore and Roots.MakeImage.
 func (k *keeper) RestoreWithRoot(ctx context.Context, ref Ref, root Rootfs, fill func(ctx context.Context, h Home) error) error {
 	return k.restoreWhole(ctx, ref, &root, fill)
 }

@@ -18,17 +18,17 @@ type Rootfs struct {
 func (k *keeper) readRoot(ctx context.Context, s Sandbox, to io.Writer) (base string, err error) {
 	base = k.containers.base(ctx, s)
 	if s.Root == "" {
-		return base, k.snapshots.ReadRoot(ctx, s.ID, "", to)
+		return base, k.roots.ReadRoot(ctx, s.ID, "", to)
 	}
 	if base != "" && !strings.HasSuffix(base, outdated) {
-		if err = k.snapshots.ReadRoot(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
+		if err = k.roots.ReadRoot(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
 			return base, err
 		}
 	}
 	if base, err = k.templatesImage(ctx, s); err != nil {
 		return base, err
 	}
-	return base, k.snapshots.ReadRoot(ctx, s.ID, base, to)
+	return base, k.roots.ReadRoot(ctx, s.ID, base, to)
 }
 
 // templatesImage gives the image that the template of s has now, which the engine has then.
@@ -45,13 +45,13 @@ func (k *keeper) templatesImage(ctx context.Context, s Sandbox) (string, error) 
 func (k *keeper) makeRoot(ctx context.Context, s Sandbox, id string, from Rootfs) (image, base string, err error) {
 	k.report(s, Progress{Phase: PhaseImage})
 	if base = from.Base; k.mayBeBase(s, base) {
-		image, err = k.snapshots.MakeImage(ctx, id, base, from.Layer)
+		image, err = k.roots.MakeImage(ctx, id, base, from.Layer)
 		if !fault.Is(err, fault.NotFound) {
 			return image, base, err
 		}
 	}
 	if base, err = k.templatesImage(ctx, s); err == nil {
-		image, err = k.snapshots.MakeImage(ctx, id, base, from.Layer)
+		image, err = k.roots.MakeImage(ctx, id, base, from.Layer)
 	}
 	return image, base, err
 }

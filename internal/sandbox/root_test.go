@@ -64,7 +64,7 @@ func TestRestoreWithRoot_MakesBothAnew(t *testing.T) {
 			if err := m.RestoreWithRoot(t.Context(), s.Ref(), again, fill(t)); err != nil {
 				t.Errorf("%s: once more: %v", was, err)
 			}
-			if made := w.engine.Layers(); len(made) != 2 || made[0] != root.Base+" and "+s.ID+" over " || made[1] != root.Base+" and "+s.ID+" over "+root.Base {
+			if made := sandboxtest.RootsOf(w.engine.Runtime).Layers(); len(made) != 2 || made[0] != root.Base+" and "+s.ID+" over " || made[1] != root.Base+" and "+s.ID+" over "+root.Base {
 				t.Errorf("%s: of %q", was, made)
 			}
 		})

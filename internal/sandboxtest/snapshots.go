@@ -1,10 +1,7 @@
 package sandboxtest
 
 import (
-	"archive/tar"
 	"context"
-	"errors"
-	"io"
 	"maps"
 	"slices"
 
@@ -84,66 +81,6 @@ func (r *Runtime) Commit(ctx context.Context, id, snapshot string) (image string
 	r.engine.parts.images[r.key(snapshot)] = true
 	delete(r.engine.troubles.noImage, FakeImage(snapshot))
 	return FakeImage(snapshot), nil
-}
-
-// ReadRoot implements sandbox.Snapshots. The layer tells the base, "" for that of the container, and the id of the sandbox.
-func (r *Runtime) ReadRoot(ctx context.Context, id, base string, to io.Writer) error {
-	if err := r.engine.enter(ctx, OpReadRoot); err != nil {
-		return err
-	}
-	if r.engine.lacks(base) {
-		return fault.New(fault.NotFound, "The fake engine has no image %s.", base)
-	}
-	r.engine.mu.Lock()
-	f := r.engine.boxes[r.key(id)]
-	r.engine.mu.Unlock()
-	switch {
-	case f == nil || !f.container:
-		return fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
-	case f.running && !f.frozen:
-		return fault.New(fault.Conflict, "The sandbox's processes run on the fake engine, and change its files.")
-	}
-	text := []byte(id + " over " + base)
-	out := tar.NewWriter(to)
-	err := out.WriteHeader(&tar.Header{Name: "etc/changed", Mode: 0o644, Size: int64(len(text))})
-	if err == nil {
-		_, err = out.Write(text)
-	}
-	return errors.Join(err, out.Close())
-}
-
-// MakeImage implements sandbox.Snapshots. The layer must be one of the fake engine's.
-func (r *Runtime) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
-	if err := r.engine.enter(ctx, OpMakeImage); err != nil {
-		return "", err
-	}
-	if r.engine.lacks(base) {
-		return "", fault.New(fault.NotFound, "The fake engine has no image %s.", base)
-	}
-	if _, err := layer.Content.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	in := tar.NewReader(layer.Content)
-	if h, err := in.Next(); err != nil || h.Name != "etc/changed" {
-		return "", fault.New(fault.Invalid, "The fake engine did not make this layer.")
-	}
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return "", err
-	}
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	r.engine.parts.images[r.key(snapshot)] = true
-	r.engine.parts.layers = append(r.engine.parts.layers, base+" and "+string(text))
-	delete(r.engine.troubles.noImage, FakeImage(snapshot))
-	return FakeImage(snapshot), nil
-}
-
-// Layers tells of which images and layers MakeImage has made images, in order.
-func (r *Runtime) Layers() []string {
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	return slices.Clone(r.engine.parts.layers)
 }
 
 // RemoveCopy implements sandbox.Snapshots.

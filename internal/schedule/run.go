@@ -143,9 +143,16 @@ func (s *Service) removeTemporary(ctx context.Context) error {
 	return err
 }
 
-func (s *Service) isBusy(id string) bool {
-	_, busy := s.Busy(id)
-	return busy
+// underWay is Busy, once a run whose row says that it has ended is put away: who reads that can begin the next.
+func (s *Service) underWay(id string) (r Run, ok bool) {
+	s.mu.Lock()
+	w := s.busy[id]
+	ended := w != nil && w.run.State != Running
+	s.mu.Unlock()
+	if ended {
+		<-w.left
+	}
+	return s.Busy(id)
 }
 
 // look begins what is due, and says how long it is until the next due time.
@@ -202,7 +209,7 @@ func (s *Service) lookAt(ctx context.Context, one Schedule, work Work) error {
 	if now.Sub(last) > late {
 		r.Missed = n
 	}
-	if under, busy := s.Busy(one.ID); busy {
+	if under, busy := s.underWay(one.ID); busy {
 		if work == Tests || under.Work == Tests {
 			return nil // it waits for that
 		}
@@ -233,7 +240,7 @@ func (s *Service) RunNow(ctx context.Context, id string, work Work) (Run, error)
 	if err != nil {
 		return Run{}, err
 	}
-	if s.isBusy(id) {
+	if _, busy := s.underWay(id); busy {
 		return Run{}, fault.New(fault.Conflict, "A run of this schedule is under way.")
 	}
 	if work != Backups && work != Tests {
@@ -263,17 +270,16 @@ func (s *Service) start(ctx context.Context, one Schedule, r Run, next time.Time
 		return errClosing // the row says that it runs: the next Run makes up for it
 	}
 	life, cancel := context.WithCancelCause(s.life)
-	w := &working{run: r, cancel: cancel}
+	w := &working{run: r, cancel: cancel, left: make(chan struct{})}
 	s.busy[one.ID] = w
 	s.works.Go(func() {
 		defer cancel(nil)
 		s.work(life, one, &r)
 		s.restand(context.WithoutCancel(life), one)
 		s.mu.Lock()
-		if s.busy[one.ID] == w { // it was cut off
-			delete(s.busy, one.ID)
-		}
+		delete(s.busy, one.ID)
 		s.mu.Unlock()
+		close(w.left)
 		s.bus.Publish(Change{one.ID})
 		s.nudge()
 	})

@@ -41,6 +41,7 @@ type Service struct {
 type working struct {
 	run    Run // a copy for readers
 	cancel context.CancelCauseFunc
+	left   chan struct{} // closed when it is not under way any more
 }
 
 // New makes a Service. It does no I/O.

@@ -82,16 +82,12 @@ func (s *Service) pause(ctx context.Context, r *Run) bool {
 	}
 }
 
-// keep keeps how far a run is. What cannot be kept is logged: the run continues. One that has ended is no longer under way before its row
-// says so: who reads that can begin the next.
+// keep keeps how far a run is. What cannot be kept is logged: the run continues.
 func (s *Service) keep(ctx context.Context, r *Run) {
 	s.mu.Lock()
-	if w := s.busy[r.Schedule]; w != nil && w.run.ID == r.ID {
+	if w := s.busy[r.Schedule]; w != nil {
 		w.run = *r
 		w.run.Items = slices.Clone(r.Items)
-		if r.State != Running {
-			delete(s.busy, r.Schedule)
-		}
 	}
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)

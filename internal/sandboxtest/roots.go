@@ -1,0 +1,78 @@
+package sandboxtest
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// Roots is a sandbox.Roots of the fake engine. Make it with RootsOf.
+type Roots struct{ r *Runtime }
+
+// RootsOf reads and makes the root file systems of the sandboxes of a runtime.
+func RootsOf(r *Runtime) Roots { return Roots{r} }
+
+// ReadRoot implements sandbox.Roots. The layer tells the base, "" for that of the container, and the id of the sandbox.
+func (c Roots) ReadRoot(ctx context.Context, id, base string, to io.Writer) error {
+	if err := c.r.engine.enter(ctx, OpReadRoot); err != nil {
+		return err
+	}
+	if c.r.engine.lacks(base) {
+		return fault.New(fault.NotFound, "The fake engine has no image %s.", base)
+	}
+	c.r.engine.mu.Lock()
+	f := c.r.engine.boxes[c.r.key(id)]
+	c.r.engine.mu.Unlock()
+	switch {
+	case f == nil || !f.container:
+		return fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
+	case f.running && !f.frozen:
+		return fault.New(fault.Conflict, "The sandbox's processes run on the fake engine, and change its files.")
+	}
+	text := []byte(id + " over " + base)
+	out := tar.NewWriter(to)
+	err := out.WriteHeader(&tar.Header{Name: "etc/changed", Mode: 0o644, Size: int64(len(text))})
+	if err == nil {
+		_, err = out.Write(text)
+	}
+	return errors.Join(err, out.Close())
+}
+
+// MakeImage implements sandbox.Roots. The layer must be one of the fake engine's.
+func (c Roots) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
+	if err := c.r.engine.enter(ctx, OpMakeImage); err != nil {
+		return "", err
+	}
+	if c.r.engine.lacks(base) {
+		return "", fault.New(fault.NotFound, "The fake engine has no image %s.", base)
+	}
+	if _, err := layer.Content.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	in := tar.NewReader(layer.Content)
+	if h, err := in.Next(); err != nil || h.Name != "etc/changed" {
+		return "", fault.New(fault.Invalid, "The fake engine did not make this layer.")
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return "", err
+	}
+	c.r.engine.mu.Lock()
+	defer c.r.engine.mu.Unlock()
+	c.r.engine.parts.images[c.r.key(snapshot)] = true
+	c.r.engine.parts.layers = append(c.r.engine.parts.layers, base+" and "+string(text))
+	delete(c.r.engine.troubles.noImage, FakeImage(snapshot))
+	return FakeImage(snapshot), nil
+}
+
+// Layers tells of which images and layers MakeImage has made images, in order.
+func (c Roots) Layers() []string {
+	c.r.engine.mu.Lock()
+	defer c.r.engine.mu.Unlock()
+	return slices.Clone(c.r.engine.parts.layers)
+}
