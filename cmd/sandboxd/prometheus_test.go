@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -134,8 +135,8 @@ func TestMetricsHandler_AsksForTheToken(t *testing.T) {
 	}
 }
 
-// counted serves h as the server does when it counts requests, and gives the address and what a scrape tells.
-func counted(t *testing.T, h http.HandlerFunc) (address string, scrape func() families) {
+// counted serves h as the server does when it counts requests, and gives the address, what waits until none is open, and what a scrape tells.
+func counted(t *testing.T, h http.HandlerFunc) (address string, ended func(), scrape func() families) {
 	t.Helper()
 	hosts, err := hostname.New("http://box.example:80")
 	if err != nil {
@@ -145,9 +146,15 @@ func counted(t *testing.T, h http.HandlerFunc) (address string, scrape func() fa
 	if err := w.newWatch(); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(w.requests(hosts, h))
+	var open sync.WaitGroup
+	whole := w.requests(hosts, h)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		open.Add(1)
+		defer open.Done()
+		whole.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
-	return server.Listener.Addr().String(), func() families {
+	return server.Listener.Addr().String(), open.Wait, func() families {
 		recorder := httptest.NewRecorder()
 		w.figures.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/", nil))
 		return readFamilies(t, recorder.Body)
@@ -155,7 +162,7 @@ func counted(t *testing.T, h http.HandlerFunc) (address string, scrape func() fa
 }
 
 func TestRequests_AreCountedByWhatTheyAreFor(t *testing.T) {
-	address, scrape := counted(t, func(w http.ResponseWriter, r *http.Request) {
+	address, ended, scrape := counted(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/writes":
 			_, _ = io.WriteString(w, "hello")
@@ -183,6 +190,7 @@ func TestRequests_AreCountedByWhatTheyAreFor(t *testing.T) {
 			resp.Body.Close()
 		}
 	}
+	ended() // a client may have its answer before
 	f := scrape()
 	const name = "sandboxd_http_requests_total"
 	for to, code := range map[string]string{
@@ -227,7 +235,7 @@ func TestRequests_NobodyCanMakeSeries(t *testing.T) {
 
 func TestRequests_AWebSocketIsOneThatSwitches(t *testing.T) {
 	inside := make(chan struct{})
-	address, scrape := counted(t, func(w http.ResponseWriter, r *http.Request) {
+	address, _, scrape := counted(t, func(w http.ResponseWriter, r *http.Request) {
 		up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 		conn, err := up.Upgrade(w, r, nil)
 		if err != nil {
