@@ -114,7 +114,7 @@ func (s *server) sandboxID(name string) string {
 func (s *server) snapshotParts() string {
 	s.t.Helper()
 	label := "label=sandboxd.snapshot=" + s.instance()
-	return strings.TrimSpace(engine(s.t, "volume", "ls", "-q", "--filter", label) + engine(s.t, "images", "-q", "--filter", "reference=sandboxd/snapshot:"+s.instance()+"-*"))
+	return strings.TrimSpace(engine(s.t, "volume", "ls", "-q", "--filter", label) + s.rootImages())
 }
 
 // longEnv has the tests that do the same again and again do it as often as they should now and then: 50 restores, 200 operations, 20 kills
