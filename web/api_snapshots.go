@@ -43,6 +43,7 @@ func (s *snapshotHandlers) shape(box string, n snapshot.Snapshot) boxSnapshotSha
 type snapshotsShape struct {
 	Snapshots []boxSnapshotShape `json:"snapshots"`
 	Head      string             `json:"head"` // id of the one that the sandbox is based on; "" for none
+	Undo      string             `json:"undo"` // id of the one that undoes the last restore or update; "" for none
 }
 
 // of gives the snapshots of a sandbox, the newest first.
@@ -78,6 +79,9 @@ func (s *snapshotHandlers) apiSnapshots(ctx context.Context, r *request, _ none)
 	}
 	list := s.of(h.ID())
 	out := snapshotsShape{Snapshots: make([]boxSnapshotShape, 0, len(list)), Head: s.cfg.Snapshots.Head(h.ID())}
+	if undo, _, ok := s.undoing(h.ID()); ok {
+		out.Undo = undo.ID
+	}
 	for _, n := range list {
 		out.Snapshots = append(out.Snapshots, s.shape(h.Name(), n))
 	}
