@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -58,7 +59,7 @@ func (s *snapshotHandlers) snapshot(ctx context.Context, r *request) (access.Han
 		return h, snapshot.Snapshot{}, err
 	}
 	n, err := s.ofBox(h, r.param("id"))
-	r.object = n.ID
+	r.object = cmp.Or(n.Name, n.ID)
 	return h, n, err
 }
 
@@ -127,7 +128,7 @@ func (s *snapshotHandlers) apiTakeSnapshot(ctx context.Context, r *request, in s
 	if err != nil {
 		return reply{}, err
 	}
-	r.object = n.ID
+	r.object = cmp.Or(n.Name, n.ID)
 	out := reply{status: http.StatusOK, location: sandboxPath(h.Name()) + snapshotsPart + "/" + n.ID}
 	if begun {
 		out.status = http.StatusAccepted

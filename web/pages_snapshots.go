@@ -232,17 +232,25 @@ func (s *snapshotHandlers) captured(w *views.Work, box sandbox.Sandbox, p sandbo
 	if s.updates.under(box) {
 		w.Title, w.Text = beingUpdated, "A snapshot of it is taken first, so that it can be put back."
 	}
-	w.Phases = phases(p, sandbox.PhaseSnapshot)
+	if w.Phases = phases(p, sandbox.PhaseSnapshot); p.Phase == sandbox.PhaseMemory {
+		w.Phases = phases(p, sandbox.PhaseSnapshot, sandbox.PhaseMemory)
+	}
 	w.Acts = []views.Action{{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}}
 }
 
 // snapshotted tells of a sandbox whose home is being made from a snapshot, if it is.
 func (s *snapshotHandlers) snapshotted(w *views.Work, box sandbox.Sandbox) {
 	switch {
+	case s.newClone(box):
+		w.Text = "The files of " + box.ClonedFrom + " are copied to it, and then it starts. You can leave this page; this continues."
 	case !box.Revert.Empty():
 		w.Title, w.Text = "Being restored", "It becomes what it was when the snapshot was taken, and is started again if it was running."
 		w.Acts = []views.Action{{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}}
-	case box.ClonedFrom != "" && box.CutOff == sandbox.Deleting:
-		w.Text = "The files of " + box.ClonedFrom + " are copied to it, and then it starts. You can leave this page; this continues."
 	}
+}
+
+// newClone reports whether a sandbox in Restoring is a clone that is being made. One that is started with the memory of its original has
+// a Revert, as one has that is being restored.
+func (s *snapshotHandlers) newClone(box sandbox.Sandbox) bool {
+	return box.ClonedFrom != "" && box.State == sandbox.Restoring && (box.CutOff == sandbox.Deleting || box.Revert.Memory && !s.cfg.Snapshots.Restoring(box.ID))
 }
