@@ -11,6 +11,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/backup"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 )
 
@@ -357,6 +358,9 @@ func (s *backupHandlers) apiCancelRestore(ctx context.Context, r *request, _ non
 
 // apiRestoreNew makes a sandbox of an archive, and answers with it once it runs.
 func (s *backupHandlers) apiRestoreNew(ctx context.Context, r *request) (reply, error) {
+	if err := s.checkNewName(ctx, r); err != nil { // before all of an archive is sent
+		return reply{}, err
+	}
 	a, err := s.archive(ctx, r)
 	if err != nil {
 		return reply{}, err
@@ -371,4 +375,19 @@ func (s *backupHandlers) apiRestoreNew(ctx context.Context, r *request) (reply, 
 	out, err := s.sandboxes.sandboxReply(ctx, http.StatusCreated, box)
 	out.location = sandboxPath(box.Name)
 	return out, err
+}
+
+// checkNewName is Invalid when the name that a request gives cannot be one, and a Conflict when a sandbox that the caller sees has it.
+func (s *backupHandlers) checkNewName(ctx context.Context, r *request) error {
+	name := r.query("name")
+	if name == "" {
+		return nil
+	}
+	if err := hostname.CheckName(name); err != nil {
+		return err
+	}
+	if _, err := s.resolve(ctx, r.who, name); err == nil {
+		return &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is already a sandbox with this name. Choose another one."}
+	}
+	return nil
 }

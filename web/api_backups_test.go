@@ -49,6 +49,8 @@ func TestBackups_AreMadeDownloadedAndRestored(t *testing.T) {
 	}
 	w.call("ada", "POST", "/api/v1/restore?name=other", all.Body.String(), anyBytes...).is(http.StatusCreated)
 	w.call("ada", "POST", "/api/v1/restore?name=lab&backup="+b.ID, "").is(http.StatusConflict)
+	w.call("ada", "POST", "/api/v1/restore?name=lab", "is not read", anyBytes...).problem(http.StatusConflict, "conflict", "name")
+	w.call("ada", "POST", "/api/v1/restore?name=Not_A_Name", "is not read", anyBytes...).problem(http.StatusBadRequest, "invalid", "name")
 	var list backupsShape
 	if w.call("ada", "GET", "/api/v1/backups?sandbox=lab", "").is(http.StatusOK).into(&list); len(list.Backups) != 2 {
 		t.Errorf("listed are %+v", list)

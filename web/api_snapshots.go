@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -43,6 +44,7 @@ func (s *snapshotHandlers) shape(box string, n snapshot.Snapshot) boxSnapshotSha
 type snapshotsShape struct {
 	Snapshots []boxSnapshotShape `json:"snapshots"`
 	Head      string             `json:"head"` // id of the one that the sandbox is based on; "" for none
+	Undo      string             `json:"undo"` // id of the one that undoes the last restore or update; "" for none
 }
 
 // of gives the snapshots of a sandbox, the newest first.
@@ -57,7 +59,7 @@ func (s *snapshotHandlers) snapshot(ctx context.Context, r *request) (access.Han
 		return h, snapshot.Snapshot{}, err
 	}
 	n, err := s.ofBox(h, r.param("id"))
-	r.object = n.ID
+	r.object = cmp.Or(n.Name, n.ID)
 	return h, n, err
 }
 
@@ -78,6 +80,9 @@ func (s *snapshotHandlers) apiSnapshots(ctx context.Context, r *request, _ none)
 	}
 	list := s.of(h.ID())
 	out := snapshotsShape{Snapshots: make([]boxSnapshotShape, 0, len(list)), Head: s.cfg.Snapshots.Head(h.ID())}
+	if undo, _, ok := s.undoing(h.ID()); ok {
+		out.Undo = undo.ID
+	}
 	for _, n := range list {
 		out.Snapshots = append(out.Snapshots, s.shape(h.Name(), n))
 	}
@@ -123,7 +128,7 @@ func (s *snapshotHandlers) apiTakeSnapshot(ctx context.Context, r *request, in s
 	if err != nil {
 		return reply{}, err
 	}
-	r.object = n.ID
+	r.object = cmp.Or(n.Name, n.ID)
 	out := reply{status: http.StatusOK, location: sandboxPath(h.Name()) + snapshotsPart + "/" + n.ID}
 	if begun {
 		out.status = http.StatusAccepted

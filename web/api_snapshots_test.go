@@ -171,8 +171,8 @@ func TestRecord_TellsWhoTookASnapshot(t *testing.T) {
 	w.call("ada", "POST", path+"/restore", "")
 	w.call("ada", "POST", "/api/v1/sandboxes/lab/clone", `{"name": "two"}`)
 	w.call("ada", "DELETE", path, "")
-	checkRecorded(t, w.server, "ada api sandbox.create lab base done", "ada api sandbox.snapshot lab "+n.ID+" done", "root api snapshot.change lab "+n.ID+" done",
-		"bob api sandbox.revert lab  refused", "ada api sandbox.revert lab "+n.ID+" done", "ada api sandbox.clone lab two done", "ada api snapshot.delete lab "+n.ID+" done")
+	checkRecorded(t, w.server, "ada api sandbox.create lab base done", "ada api sandbox.snapshot lab first done", "root api snapshot.change lab first done",
+		"bob api sandbox.revert lab  refused", "ada api sandbox.revert lab first done", "ada api sandbox.clone lab two done", "ada api snapshot.delete lab first done")
 }
 
 func TestSnapshots_HaveTheMemoryIfAsked(t *testing.T) {

@@ -327,8 +327,8 @@ func TestBackupsPage_AFileIsUploaded(t *testing.T) {
 	}
 	s.homes.fails = nil
 	form = s.get("ada", "/backups").is(http.StatusOK).need("form.archive-form")
-	s.sends("ada", http.MethodPost, attr(form, "data-url")+"?name=new", homeTar(t, "mine")).problem(http.StatusBadRequest, "invalid", "template")
-	if got := s.sends("ada", http.MethodPost, attr(form, "data-url")+"?name=new&template=base", homeTar(t, "mine")).is(http.StatusCreated).sandbox(); got.Name != "new" {
+	s.sends("ada", http.MethodPost, attr(form, "data-url")+"?name=fresh", homeTar(t, "mine")).problem(http.StatusBadRequest, "invalid", "template")
+	if got := s.sends("ada", http.MethodPost, attr(form, "data-url")+"?name=fresh&template=base", homeTar(t, "mine")).is(http.StatusCreated).sandbox(); got.Name != "fresh" {
 		t.Errorf("answers %+v", got)
 	}
 }

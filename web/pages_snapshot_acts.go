@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -62,7 +63,7 @@ func (s *snapshotFormHandlers) submitSnapshot(ctx context.Context, r *request) (
 		return "", err
 	}
 	n, _, err := s.cfg.Snapshots.Begin(ctx, h.Sandbox(), snapshot.Ask{Name: r.field("name"), Note: r.field("note"), Kind: snapshot.Manual, Memory: r.field("memory") != ""})
-	r.object = n.ID
+	r.object = cmp.Or(n.Name, n.ID)
 	return r.back(snapshotsURL(h.Name())), err
 }
 

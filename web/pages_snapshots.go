@@ -66,12 +66,19 @@ func (s *snapshotHandlers) take(box sandbox.Sandbox) views.TakeSnapshot {
 // undoShown is how long a page offers to undo a restore at its top.
 const undoShown = 24 * time.Hour
 
-// restored says what a sandbox was restored to, and how that is undone: until another snapshot is taken of it.
+// undoing gives the snapshot that undoes the last restore or update of a sandbox, and the one that it is based on since: until another
+// snapshot is taken of it.
+func (s *snapshotHandlers) undoing(sandboxID string) (undo, to snapshot.Snapshot, ok bool) {
+	undo, ok = s.cfg.Snapshots.Undo(sandboxID)
+	to, err := s.cfg.Snapshots.Snapshot(s.cfg.Snapshots.Head(sandboxID))
+	return undo, to, ok && err == nil && !to.Created.After(undo.Created)
+}
+
+// restored says what a sandbox was restored to, and how that is undone.
 func (s *snapshotHandlers) restored(box sandbox.Sandbox) views.Restored {
-	undo, ok := s.cfg.Snapshots.Undo(box.ID)
-	to, err := s.cfg.Snapshots.Snapshot(s.cfg.Snapshots.Head(box.ID))
+	undo, to, ok := s.undoing(box.ID)
 	now := s.cfg.Now()
-	if !ok || err != nil || to.Created.After(undo.Created) || now.Sub(undo.Created) > undoShown {
+	if !ok || now.Sub(undo.Created) > undoShown {
 		return views.Restored{}
 	}
 	v := views.Restored{
@@ -88,7 +95,7 @@ func (s *snapshotHandlers) list(box sandbox.Sandbox) views.SnapshotList {
 	list, head := s.of(box.ID), s.cfg.Snapshots.Head(box.ID)
 	v := views.SnapshotList{}
 	off := s.offNow(box) != ""
-	for _, n := range tree(list, head) {
+	for _, n := range snapshot.Tree(list, head) {
 		item := s.item(box, n)
 		item.Current, item.Restores = n.ID == head, n.State == snapshot.Ready && !off
 		v.Items = append(v.Items, item)
@@ -112,15 +119,15 @@ func (s *snapshotHandlers) foot(list []snapshot.Snapshot) string {
 var kindNames = map[snapshot.Kind]string{snapshot.Automatic: "automatic", snapshot.Safety: "before a restore or update"}
 
 // item makes a snapshot ready to show.
-func (s *snapshotHandlers) item(box sandbox.Sandbox, n railed) views.Snapshot {
+func (s *snapshotHandlers) item(box sandbox.Sandbox, n snapshot.Placed) views.Snapshot {
 	now := s.cfg.Now()
 	v := views.Snapshot{
 		ID: n.ID, Clone: sameURL(box, clonePart) + "&snapshot=" + n.ID, URL: snapshotsURL(box.Name) + "/" + n.ID, Box: strings.TrimPrefix(sameURL(box, ""), sandboxURL(box.Name)), Name: nameText(n.Snapshot), Note: noteText(n.Note),
-		Made: timeOf(n.Created, now), Kind: kindNames[n.Kind], Rail: n.rail, State: s.snapshotState(n.Snapshot), Problem: n.Problem,
+		Made: timeOf(n.Created, now), Kind: kindNames[n.Kind], Rail: views.Rail{Lane: n.Lane, Above: n.Above, Below: n.Below, Joins: n.From != nil}, State: s.snapshotState(n.Snapshot), Problem: n.Problem,
 		Making: n.State == snapshot.Making, Ready: n.State == snapshot.Ready, Next: snapshotsURL(box.Name), About: called(n.Snapshot),
 	}
-	if n.parent != nil {
-		v.Rail.From = called(*n.parent)
+	if n.From != nil {
+		v.Rail.From = called(*n.From)
 	}
 	if v.Ready {
 		v.Memory = memoryText(n.Snapshot)
@@ -225,17 +232,25 @@ func (s *snapshotHandlers) captured(w *views.Work, box sandbox.Sandbox, p sandbo
 	if s.updates.under(box) {
 		w.Title, w.Text = beingUpdated, "A snapshot of it is taken first, so that it can be put back."
 	}
-	w.Phases = phases(p, sandbox.PhaseSnapshot)
+	if w.Phases = phases(p, sandbox.PhaseSnapshot); p.Phase == sandbox.PhaseMemory {
+		w.Phases = phases(p, sandbox.PhaseSnapshot, sandbox.PhaseMemory)
+	}
 	w.Acts = []views.Action{{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}}
 }
 
 // snapshotted tells of a sandbox whose home is being made from a snapshot, if it is.
 func (s *snapshotHandlers) snapshotted(w *views.Work, box sandbox.Sandbox) {
 	switch {
+	case s.newClone(box):
+		w.Text = "The files of " + box.ClonedFrom + " are copied to it, and then it starts. You can leave this page; this continues."
 	case !box.Revert.Empty():
 		w.Title, w.Text = "Being restored", "It becomes what it was when the snapshot was taken, and is started again if it was running."
 		w.Acts = []views.Action{{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}}
-	case box.ClonedFrom != "" && box.CutOff == sandbox.Deleting:
-		w.Text = "The files of " + box.ClonedFrom + " are copied to it, and then it starts. You can leave this page; this continues."
 	}
+}
+
+// newClone reports whether a sandbox in Restoring is a clone that is being made. One that is started with the memory of its original has
+// a Revert, as one has that is being restored.
+func (s *snapshotHandlers) newClone(box sandbox.Sandbox) bool {
+	return box.ClonedFrom != "" && box.State == sandbox.Restoring && (box.CutOff == sandbox.Deleting || box.Revert.Memory && !s.cfg.Snapshots.Restoring(box.ID))
 }

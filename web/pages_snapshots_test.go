@@ -264,6 +264,27 @@ func TestSnapshotsPage_ASandboxIsCloned(t *testing.T) {
 	}
 }
 
+func TestSnapshotsPage_ANewCloneIsBeingCreated(t *testing.T) {
+	s := newSnapshotStage(t)
+	for name, box := range map[string]sandbox.Sandbox{
+		"filled":     {ClonedFrom: "lab", CutOff: sandbox.Deleting},
+		"continued":  {ClonedFrom: "lab", CutOff: sandbox.Running, Revert: sandbox.Revert{Snapshot: "5a", Memory: true}},
+		"taken-back": {ClonedFrom: "lab", CutOff: sandbox.Running, Revert: sandbox.Revert{Snapshot: "5a"}},
+	} {
+		s.put("ada", name, func(b *sandbox.Sandbox) {
+			b.State, b.ClonedFrom, b.CutOff, b.Revert = sandbox.Restoring, box.ClonedFrom, box.CutOff, box.Revert
+		})
+		want := "Creating " + name
+		if name == "taken-back" {
+			want = "Being restored"
+		}
+		page := s.get("ada", "/sandboxes/"+name).is(http.StatusOK)
+		if text := textOf(page.need("#work")); !strings.Contains(text, want) || strings.Contains(textOf(page.need("body")), "Being restored") != (name == "taken-back") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 func TestSnapshotsPage_ALongCloneDoesNotHoldThePage(t *testing.T) {
 	s := newSnapshotStage(t)
 	s.put("ada", "lab", nil)

@@ -66,6 +66,8 @@ func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views
 		v.Text = backedUp
 	case !box.State.Settled() && s.updates.under(box):
 		v.Text = beingUpdated
+	case s.snapshots.newClone(box):
+		v.Text = stateLooks[sandbox.Creating].Text
 	}
 	return v
 }
@@ -88,6 +90,7 @@ var phaseNames = map[sandbox.Phase]string{
 
 	sandbox.PhaseBackup:   "Reading its home",
 	sandbox.PhaseSnapshot: "Copying its home",
+	sandbox.PhaseMemory:   "Keeping its memory",
 	sandbox.PhaseRestore:  "Writing its home",
 
 	sandbox.PhaseCheck: "Checking its services",

@@ -173,7 +173,7 @@ func detailed(p sandbox.Progress, did string) string {
 
 var phaseTitles = map[sandbox.Phase]string{
 	sandbox.PhaseImage: "Image", sandbox.PhaseVolume: "Volume", sandbox.PhaseStart: "Start", sandbox.PhaseReady: "Ready",
-	sandbox.PhaseCheck: "Check", sandbox.PhaseBackup: "Home", sandbox.PhaseRestore: "Home", sandbox.PhaseSnapshot: "Home",
+	sandbox.PhaseCheck: "Check", sandbox.PhaseBackup: "Home", sandbox.PhaseRestore: "Home", sandbox.PhaseSnapshot: "Home", sandbox.PhaseMemory: "Memory",
 }
 
 // phases shows steps in order: those before the present one are done.

@@ -239,6 +239,21 @@ func defaultFile(sandbox string, b client.Backup) string {
 // maxShownLosses bounds a list for people.
 const maxShownLosses = 20
 
+// lostLines say what of a home is not in a copy of it: the first ones, and how many more there are.
+func lostLines(lost []client.BackupLoss, more int64) (lines []string) {
+	if len(lost) > 0 {
+		lines = append(lines, "Not in it, or not as it was:")
+	}
+	shown := lost[:min(len(lost), maxShownLosses)]
+	for _, l := range shown {
+		lines = append(lines, fmt.Sprintf("  %q %s", l.Path, l.Reason))
+	}
+	if more += int64(len(lost) - len(shown)); more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", more))
+	}
+	return lines
+}
+
 // tell says what there is now.
 func (o *backing) tell(b client.Backup) error {
 	where := fmt.Sprintf("Saved %s", o.to.path)
@@ -256,16 +271,7 @@ func (o *backing) tell(b client.Backup) error {
 	if !b.Consistent {
 		lines = append(lines, "Programs ran meanwhile: files that they were writing may be incomplete.")
 	}
-	if len(b.Lost) > 0 {
-		lines = append(lines, "Not in it, or not as it was:")
-	}
-	shown := b.Lost[:min(len(b.Lost), maxShownLosses)]
-	for _, l := range shown {
-		lines = append(lines, fmt.Sprintf("  %q %s", l.Path, l.Reason))
-	}
-	if more := int64(len(b.Lost)-len(shown)) + b.MoreLost; more > 0 {
-		lines = append(lines, fmt.Sprintf("  and %d more", more))
-	}
+	lines = append(lines, lostLines(b.Lost, b.MoreLost)...)
 	without := "running programs, and what was changed outside of the home. With --root that is in it, too."
 	if b.Root {
 		without = "running programs."

@@ -33,7 +33,7 @@ type remote struct {
 // newRemoteCmds makes the commands for anywhere.
 func newRemoteCmds(c *Config) []*cobra.Command {
 	return []*cobra.Command{newLoginCmd(), newListCmd(), newSSHCmd(), newSSHConfigCmd(), newExecCmd(), newCopyCmd(),
-		newForwardCmd(), newLogsCmd(), newBackupCmd(c), newBackupsCmd(), newRestoreCmd(c), newScheduleCmd(), newRepositoryCmd(), newVolumeCmd(), newUpdateCmd()}
+		newForwardCmd(), newLogsCmd(), newBackupCmd(c), newBackupsCmd(), newRestoreCmd(c), newSnapshotCmd(), newSnapshotsCmd(), newCloneCmd(), newScheduleCmd(), newRepositoryCmd(), newVolumeCmd(), newUpdateCmd()}
 }
 
 // remoteCmd makes a command that asks a server.

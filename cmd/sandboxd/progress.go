@@ -116,3 +116,29 @@ func (w *watched) Read(b []byte) (int, error) {
 	w.by.add(n)
 	return n, err
 }
+
+// during shows a line of words, and how long it has been shown, until f has returned. It gives f's error.
+func (p *progress) during(line string, f func() error) error {
+	if p.out == nil {
+		return f()
+	}
+	begun, done := time.Now(), make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		every := time.NewTicker(time.Second)
+		defer every.Stop()
+		for {
+			p.note(fmt.Sprintf("%s… %s", line, time.Since(begun).Round(time.Second)))
+			select {
+			case <-done:
+				return
+			case <-every.C:
+			}
+		}
+	})
+	err := f()
+	close(done)
+	showing.Wait()
+	p.clear()
+	return err
+}

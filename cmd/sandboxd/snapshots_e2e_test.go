@@ -102,6 +102,53 @@ func TestSnapshots_ACloneIsItsOwn(t *testing.T) {
 	s.until("the image has gone", func() bool { return s.snapshotParts() == "" })
 }
 
+// TestSnapshots_FromTheCommandLine takes snapshots, goes back and forth, and clones, as people at a terminal do.
+func TestSnapshots_FromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"name": "lab", "template": "base"})
+	l := newLaptop(s)
+	do := func(args ...string) string { return l.must(l.run("", "sandboxd", args...)) }
+	in := func(box, script string) string { return s.exec(box, map[string]any{"command": script}).Stdout }
+	in("lab", "echo one > file")
+	id := strings.TrimSpace(do("snapshot", "lab", "--name", "before the upgrade", "--note", "all works"))
+	if list := s.snapshots("lab"); len(list) != 1 || list[0].ID != id {
+		t.Fatalf("%q, %+v", id, list)
+	}
+	in("lab", "echo two > file; touch new")
+	if out := do("snapshots", "diff", "lab", id); !strings.Contains(out, "changed   file") || !strings.Contains(out, "added     file") {
+		t.Errorf("diff:\n%s", out)
+	}
+	if out := do("snapshots", "diff", "lab", "before the upgrade", "file"); !strings.HasSuffix(out, "-one\n+two\n") {
+		t.Errorf("lines:\n%s", out)
+	}
+	do("snapshots", "restore", "lab", "before the upgrade")
+	if out := in("lab", "cat file; ls"); out != "one\nfile\n" {
+		t.Errorf("restored: %q", out)
+	}
+	if out := do("snapshots", "lab"); !strings.Contains(out, "\n*      "+id) || !strings.Contains(out, "safety   before the upgrade") || strings.Index(out, "safety") > strings.Index(out, id) {
+		t.Errorf("list:\n%s", out)
+	}
+	do("snapshots", "undo", "lab")
+	if out := in("lab", "cat file"); out != "two\n" {
+		t.Errorf("undone: %q", out)
+	}
+	if out := do("clone", "lab", "fix", "--snapshot", "before the upgrade"); out != "fix\n" || in("fix", "cat file") != "one\n" {
+		t.Errorf("cloned: %q", out)
+	}
+	do("snapshots", "set", "lab", id, "--name", "first")
+	if got := l.run("", "sandboxd", "snapshots", "restore", "lab", "before the upgrade"); got.code != 1 || !strings.Contains(got.err, "lab has no snapshot") {
+		t.Errorf("its old name: %+v", got)
+	}
+	do("snapshots", "delete", "lab", "first", "--yes")
+	if out := do("snapshots", "lab", "-q"); strings.Contains(out, id) || strings.Count(out, "\n") != 2 {
+		t.Errorf("left: %s", out)
+	}
+	if got := l.run("", "sandboxd", "clone", "lab", "fix"); got.code != 1 || !strings.Contains(got.err, "already") {
+		t.Errorf("a name that is taken: %+v", got)
+	}
+}
+
 // sandboxID gives the id of a sandbox.
 func (s *server) sandboxID(name string) string {
 	s.t.Helper()

@@ -19,6 +19,7 @@ type Sandbox struct {
 	Template string    `json:"template"`
 	Image    string    `json:"image"`
 	State    string    `json:"state"`
+	Problem  string    `json:"problem"`
 	Owner    string    `json:"owner"`
 	Created  time.Time `json:"created_at"`
 	Update   *Standing `json:"update"` // nil for one of a plain image
@@ -59,7 +60,7 @@ func (c *Client) Sandboxes(ctx context.Context) (all []Sandbox, err error) {
 
 // clean makes a server's words fit to be shown.
 func (s *Sandbox) clean() {
-	for _, field := range []*string{&s.Name, &s.Label, &s.Template, &s.Image, &s.State, &s.Owner} {
+	for _, field := range []*string{&s.Name, &s.Label, &s.Template, &s.Image, &s.State, &s.Problem, &s.Owner} {
 		*field = text.OneLine(*field, maxDetail)
 	}
 }

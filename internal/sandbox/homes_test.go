@@ -238,6 +238,13 @@ func TestDelete_InterruptsWhatIsDoneWithTheHome(t *testing.T) {
 				return context.Cause(ctx)
 			})
 		},
+		"capture that says only that it was cut off": func(m *sandbox.Manager, s sandbox.Sandbox, begun chan struct{}) error {
+			return m.Capture(context.Background(), s.Ref(), false, func(ctx context.Context, _ sandbox.Capture) error {
+				close(begun)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		},
 		"restore": func(m *sandbox.Manager, s sandbox.Sandbox, begun chan struct{}) error {
 			return m.Restore(context.Background(), s.Ref(), func(ctx context.Context, _ sandbox.Home) error {
 				close(begun)

@@ -111,3 +111,28 @@ func TestMemory_IsKeptOnlyOfWhatRunsWhereItCan(t *testing.T) {
 		truly(t, w, m, s, "not kept")
 	})
 }
+
+func TestMemory_IsTheLastPhaseOfItsSnapshot(t *testing.T) {
+	for _, memory := range []bool{true, false} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := homed(t, w, m, sandbox.Running)
+			w.memories().PutMemory(s.ID, "then")
+			events := m.Subscribe()
+			defer events.Close()
+			if _, err := m.Snapshot(t.Context(), s.Ref(), "5a", memory); err != nil {
+				t.Fatal(err)
+			}
+			told := false
+			for len(events.C) > 0 {
+				e := <-events.C
+				told = told || e.Progress.Phase == sandbox.PhaseMemory && e.Sandbox.State == sandbox.Capturing
+			}
+			if told != memory {
+				t.Errorf("with memory %t: told %t", memory, told)
+			}
+			if now := settled(t, m, "lab", sandbox.Running); m.Progress(now.ID) != (sandbox.Progress{}) {
+				t.Errorf("left: %+v", m.Progress(now.ID))
+			}
+		})
+	}
+}

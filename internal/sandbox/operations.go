@@ -257,7 +257,11 @@ func (o *operations) performFor(ctx context.Context, ref Ref, op operation) erro
 		life, cancel := context.WithCancelCause(life)
 		defer cancel(nil)
 		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-		return op(life, accept)
+		err := op(life, accept)
+		if cause := context.Cause(life); err != nil && errors.Is(cause, errDeleted) && !errors.Is(err, errDeleted) {
+			return errors.Join(cause, err)
+		}
+		return err
 	})
 	if err != nil {
 		return err

@@ -172,6 +172,7 @@ const (
 	PhaseRestore Phase = "restore" // the home is being replaced
 
 	PhaseSnapshot Phase = "snapshot" // the home is being copied
+	PhaseMemory   Phase = "memory"   // that is done, and the memory of programs is still being kept
 
 	PhaseCheck Phase = "check" // whether its services work after an update
 )

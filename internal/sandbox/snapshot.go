@@ -60,7 +60,9 @@ func (k *keeper) take(ctx context.Context, c Capture, what taking, taken *Taken)
 		return err
 	})
 	both.Go(func() (err error) {
-		taken.Stats, err = c.Home.CopyOut(ctx, func(archive.Stats) {})
+		if taken.Stats, err = c.Home.CopyOut(ctx, func(archive.Stats) {}); err == nil && what.memory {
+			err = k.reportMemory(ctx, c.Sandbox.Ref())
+		}
 		return err
 	})
 	if what.memory {
@@ -74,6 +76,15 @@ func (k *keeper) take(ctx context.Context, c Capture, what taking, taken *Taken)
 	err := both.Wait()
 	if c.Sandbox.State == Running {
 		taken.Took = time.Since(began)
+	}
+	return err
+}
+
+// reportMemory tells that what is still to be kept of a sandbox is its memory.
+func (k *keeper) reportMemory(ctx context.Context, ref Ref) error {
+	now, err := k.Current(ctx, ref)
+	if err == nil {
+		k.report(now, Progress{Phase: PhaseMemory})
 	}
 	return err
 }

@@ -1,43 +1,43 @@
-package web
+package snapshot
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	"sandboxd/internal/snapshot"
-	"sandboxd/views"
 )
 
-// mostLanes bounds the lines that are drawn beside a list of snapshots.
-const mostLanes = 6
+// MaxLanes bounds the lines that are drawn beside a list of snapshots: from 0 to this.
+const MaxLanes = 6
 
 // branch is a snapshot with those that came after it.
 type branch struct {
-	snapshot.Snapshot
+	Snapshot
 	after  []*branch // the one that the line continues with first
 	newest time.Time // of all of them
 	head   bool      // the head is among them
 }
 
-// railed is a snapshot with its lines.
-type railed struct {
-	snapshot.Snapshot
-	rail   views.Rail
-	parent *snapshot.Snapshot // of one that joins another line
+// Placed is a snapshot with its place in a tree.
+type Placed struct {
+	Snapshot
+	Lane  int       // from 0 to MaxLanes: how many lines pass at its left
+	Above bool      // one that came after it is above it, on the same line
+	Below bool      // the one before it is below it, on the same line
+	From  *Snapshot // of one whose line ends at the line at its left: the one that it came after; nil for others
 }
 
-// tree puts snapshots in the order of a list: each one below those that came after it, and the line to the head, or to the newest one,
-// at the left. Those that have failed are not part of it, and first.
-func tree(list []snapshot.Snapshot, head string) []railed {
-	var out []railed
+// Tree puts snapshots in the order of a list: each one below those that came after it, and the line to the head, or to the newest one,
+// at the left; head is the id of the head, "" for none. Those that have failed are not part of it, and first. Those whose parents form a circle are
+// left out.
+func Tree(list []Snapshot, head string) []Placed {
+	var out []Placed
 	all := map[string]*branch{}
 	for _, s := range list {
-		if s.State == snapshot.Failed {
-			out = append(out, railed{Snapshot: s})
+		if s.State == Failed {
+			out = append(out, Placed{Snapshot: s})
 			continue
 		}
-		if s.State == snapshot.Making { // until it is known, it comes after the head
+		if s.State == Making { // until it is known, it comes after the head
 			s.Parent = cmp.Or(s.Parent, head)
 		}
 		all[s.ID] = &branch{Snapshot: s, newest: s.Created, head: s.ID == head}
@@ -88,19 +88,19 @@ func before(a, b *branch) int {
 }
 
 // list adds a snapshot below all those after it.
-func (b *branch) list(out []railed, lane int) []railed {
+func (b *branch) list(out []Placed, lane int) []Placed {
 	for i, a := range b.after {
 		onto := lane
 		if i > 0 {
-			onto = min(lane+1, mostLanes)
+			onto = min(lane+1, MaxLanes)
 		}
 		out = a.list(out, onto)
 		last := &out[len(out)-1]
 		if onto == lane {
-			last.rail.Below = true
+			last.Below = true
 		} else {
-			last.rail.Joins, last.parent = true, &b.Snapshot
+			last.From = &b.Snapshot
 		}
 	}
-	return append(out, railed{Snapshot: b.Snapshot, rail: views.Rail{Lane: lane, Above: len(b.after) > 0}})
+	return append(out, Placed{Snapshot: b.Snapshot, Lane: lane, Above: len(b.after) > 0})
 }

@@ -1,4 +1,4 @@
-package web
+package snapshot_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 func grown(texts ...string) (list []snapshot.Snapshot) {
 	for i, one := range texts {
 		id, parent, _ := strings.Cut(one, "<")
-		n := snapshot.Snapshot{ID: strings.Trim(id, "!?"), Parent: parent, State: snapshot.Ready, Created: stageTime.Add(time.Duration(i) * time.Minute)}
+		n := snapshot.Snapshot{ID: strings.Trim(id, "!?"), Parent: parent, State: snapshot.Ready, Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(i) * time.Minute)}
 		switch {
 		case strings.HasSuffix(id, "!"):
 			n.State = snapshot.Failed
@@ -26,18 +26,18 @@ func grown(texts ...string) (list []snapshot.Snapshot) {
 }
 
 // drawn writes a tree as text: for each the lane, the id, and the lines that leave it.
-func drawn(list []railed) string {
+func drawn(list []snapshot.Placed) string {
 	var lines []string
 	for _, n := range list {
-		line := fmt.Sprintf("%d%s", n.rail.Lane, n.ID)
-		if n.rail.Above {
+		line := fmt.Sprintf("%d%s", n.Lane, n.ID)
+		if n.Above {
 			line += "^"
 		}
-		if n.rail.Below {
+		if n.Below {
 			line += "v"
 		}
-		if n.rail.Joins {
-			line += "/" + n.parent.ID
+		if n.From != nil {
+			line += "/" + n.From.ID
 		}
 		lines = append(lines, line)
 	}
@@ -59,7 +59,7 @@ func TestTree_PutsEachBelowThoseAfterIt(t *testing.T) {
 		{"b", grown("a", "b<a", "x!", "c?"), "0x 0cv 0b^v 0a^"},
 		{"a", grown("a<gone", "b<b", "c<a"), "0cv 0a^ 0b"},
 	} {
-		if got := drawn(tree(c.list, c.head)); got != c.want {
+		if got := drawn(snapshot.Tree(c.list, c.head)); got != c.want {
 			t.Errorf("head %q: %s, want %s", c.head, got, c.want)
 		}
 	}
@@ -81,16 +81,16 @@ func TestTree_DrawsNoMoreLanesThanThereAre(t *testing.T) {
 		}
 		texts = append(texts, fmt.Sprintf("m%d<%s", i, parent))
 	}
-	list := tree(grown(texts...), "")
+	list := snapshot.Tree(grown(texts...), "")
 	most := 0
 	for _, n := range list {
-		most = max(most, n.rail.Lane)
+		most = max(most, n.Lane)
 	}
-	if len(list) != len(texts) || most != mostLanes {
+	if len(list) != len(texts) || most != snapshot.MaxLanes {
 		t.Errorf("%d of %d, %d lanes", len(list), len(texts), most)
 	}
 }
 
 func TestTree_ACircleIsNotFollowed(t *testing.T) {
-	tree(grown("a<b", "b<a", "c<a"), "c") // and they are not shown: the store never has that
+	snapshot.Tree(grown("a<b", "b<a", "c<a"), "c") // and they are not shown: the store never has that
 }
