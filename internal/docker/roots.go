@@ -20,13 +20,18 @@ import (
 	"sandboxd/internal/wire"
 )
 
+const rootImages = "sandboxd/root/"
+
 // The images that templates are made of from snapshots, and what one is being made of. A template has no "/" in its name.
-func (e *connection) rootImages() string        { return "sandboxd/root/" + e.c.Instance }
+func (e *connection) rootImages() string        { return rootImages + e.c.Instance }
 func (e *connection) partialRoots() string      { return e.rootImages() + "/part" }
 func (e *connection) rootPart(id string) string { return e.partialRoots() + ":" + id }
 
-// RootImage names the image of a root. See catalog.ImageOptions. It asks nobody.
-func (e *connection) RootImage(id string) string { return e.rootImages() + ":" + id }
+// RootImage names the image of a root of an instance. It asks nobody.
+func RootImage(instance, id string) string { return rootImages + instance + ":" + id }
+
+// RootImage names the image of a root. See catalog.ImageOptions.
+func (e *connection) RootImage(id string) string { return RootImage(e.c.Instance, id) }
 
 // KeepRoot makes a root of a snapshot. See template.Roots. When ctx ends early it returns, and what it has begun continues: a RemoveRoot of
 // the same id waits for that.
