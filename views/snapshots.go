@@ -136,7 +136,7 @@ type SnapshotTemplate struct {
 	Frame       Frame
 	About       AboutSnapshot
 	URL         string
-	From        string // the template of the sandbox; "" for a plain image
+	Takes       string // what of the sandbox and of its template
 	Most        string // of a home
 	Name        Field
 	Description Field

@@ -82,12 +82,21 @@ func (s *snapshotFormHandlers) templateForm(ctx context.Context, r *request, v v
 		return nil, err
 	}
 	v.About, v.URL, v.Next = s.snapshots.about(n), actURL(h.Sandbox(), n, templatePart), r.origin(snapshotsURL(h.Name()))
-	v.From, v.Most = n.Origin.Spec.Template, text.Size(template.MaxHome)
+	v.Takes, v.Most = takenFrom(n), text.Size(template.MaxHome)
 	if r.byScript() {
 		return views.SnapshotTemplateSheet(v), nil
 	}
 	v.Frame = s.frame(r, "Make a template of a snapshot of "+h.Name(), "sandboxes")
 	return views.SnapshotTemplatePage(v), nil
+}
+
+// takenFrom says what a template gets of a snapshot.
+func takenFrom(n snapshot.Snapshot) string {
+	said := "It gets what was installed or changed outside of the home, and the size, services, ports and sleep settings of the sandbox"
+	if from := n.Origin.Spec.Template; from != "" {
+		said += ", with the environment variables of its template " + from
+	}
+	return said + "."
 }
 
 // submitMakeTemplate makes a template and leads to it; or to all, when that takes longer.

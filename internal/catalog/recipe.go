@@ -58,7 +58,7 @@ func (i *Images) templateRecipe(found *resolved) *recipe {
 	if r.rootID != "" {
 		r.root = i.root(r.rootID)
 	}
-	below := ""
+	below := r.rootID
 	if found.parent != nil {
 		r.parent = i.templateRecipe(found.parent)
 		below = r.parent.ref

@@ -108,8 +108,9 @@ func (s *Service) change(ctx context.Context, name string, act func() (Files, er
 	})
 }
 
-// Delete deletes a template that was made here, with its source, its plan and the record of its builds. Images stay, but for those of a root. Conflict when sandboxes
-// are made from it or templates build on it, and no other template of its name takes its place; NotFound when it was not made here.
+// Delete deletes a template that was made here, with its source, its plan and the record of its builds. Images stay, but for those of a root.
+// Conflict when sandboxes are made from it or templates build on it, and no other template of its name takes its place; NotFound when it was not
+// made here.
 func (s *Service) Delete(ctx context.Context, name string) error {
 	_, err := s.turn(ctx, name, func() (none Files, err error) {
 		if _, err := s.disk.current(name); err != nil {
