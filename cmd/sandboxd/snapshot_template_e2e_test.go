@@ -92,10 +92,10 @@ func (s *server) taught(template, want string, machines map[string]bool) {
 	}
 	machines[got] = true
 	var box struct {
-		Memory int64 `json:"memory"`
+		Limits struct{ Memory int64 } `json:"limits"`
 	}
-	if s.call("GET", "/sandboxes/user", nil, &box); box.Memory != 768<<20 {
-		s.t.Errorf("it has %d bytes of memory", box.Memory)
+	if s.call("GET", "/sandboxes/user", nil, &box); box.Limits.Memory != 768<<20 {
+		s.t.Errorf("it has %d bytes of memory", box.Limits.Memory)
 	}
 }
 
