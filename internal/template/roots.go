@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -64,12 +66,12 @@ func (s *Service) MakeFrom(ctx context.Context, f FromSnapshot) (Files, error) {
 			return Files{}, &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is a template " + f.Name + " already. Choose another name."}
 		}
 		root := sandbox.NewID()
-		edit, err := s.filesFrom(f, root)
+		edit, err := f.files(s.c.Templates, root)
 		if err != nil {
 			return Files{}, err
 		}
-		s.making(root, true)
-		defer s.making(root, false)
+		s.sweeper.making(root, true)
+		defer s.sweeper.making(root, false)
 		if err := s.c.Roots.KeepRoot(ctx, f.Snapshot, root, f.Home); err != nil {
 			return Files{}, err
 		}
@@ -95,12 +97,12 @@ func (f FromSnapshot) checkDescription() error {
 	return nil
 }
 
-// filesFrom gives the files of a template that is made of a snapshot, checked.
-func (s *Service) filesFrom(f FromSnapshot, root string) (map[string]*string, error) {
+// files gives those of the template, checked.
+func (f FromSnapshot) files(all Templates, root string) (map[string]*string, error) {
 	t := catalog.PlainImage(f.Spec.Image)
 	if f.Spec.Template != "" {
 		var err error
-		if t, err = s.c.Templates.Template(f.Spec.Template); err != nil {
+		if t, err = all.Template(f.Spec.Template); err != nil {
 			return nil, fault.Wrap(err, fault.Conflict, "The template %.64s of the sandbox cannot be used, so its settings are not known: %s", f.Spec.Template, fault.Message(err))
 		}
 	}
@@ -135,7 +137,7 @@ func (s *Service) filesFrom(f FromSnapshot, root string) (map[string]*string, er
 	for at, content := range texts {
 		edit[at], files[at] = &content, []byte(content)
 	}
-	return edit, refusal(s.c.Templates.Check(f.Name, files))
+	return edit, refusal(all.Check(f.Name, files))
 }
 
 // withoutSecrets leaves out the variables of services that their template does not have just so.
@@ -165,56 +167,67 @@ func portsBeside(t catalog.Template, services []catalog.Service) []catalog.Port 
 	})
 }
 
+// sweeper removes roots that no version of a template names. Safe for concurrent use.
+type sweeper struct {
+	roots Roots
+	disk  disk
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	unnamed map[string]bool // that are being made
+	swept   time.Time       // zero for as soon as possible
+}
+
 // making notes which root no template names yet.
-func (s *Service) making(root string, is bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (w *sweeper) making(root string, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if is {
-		s.unnamed[root] = true
+		w.unnamed[root] = true
 	} else {
-		delete(s.unnamed, root)
+		delete(w.unnamed, root)
 	}
 }
 
-// sweepRoots removes the roots that no version of a template names, if it is time for that, and gives how long to wait then.
-func (s *Service) sweepRoots(ctx context.Context, at time.Time) time.Duration {
-	s.mu.Lock()
-	left := s.swept.Add(sweepEvery).Sub(at)
+// sweep removes roots, if it is time for that, and gives how long to wait then.
+func (w *sweeper) sweep(ctx context.Context, at time.Time) time.Duration {
+	w.mu.Lock()
+	left := w.swept.Add(sweepEvery).Sub(at)
 	if left <= 0 {
-		s.swept = at
+		w.swept = at
 	}
-	s.mu.Unlock()
+	w.mu.Unlock()
 	if left > 0 {
 		return left
 	}
-	if err := s.removeRoots(ctx); err != nil && ctx.Err() == nil {
-		s.c.Log.Warn("images of deleted templates cannot be removed yet", "error", err)
-		s.sweepSoon()
+	if err := w.remove(ctx); err != nil && ctx.Err() == nil {
+		w.log.Warn("images of deleted templates cannot be removed yet", "error", err)
+		w.soon()
 		return lookEvery
 	}
 	return sweepEvery
 }
 
-// sweepSoon has the next look at the clock sweep.
-func (s *Service) sweepSoon() {
-	s.mu.Lock()
-	s.swept = time.Time{}
-	s.mu.Unlock()
+// soon has the next sweep do something.
+func (w *sweeper) soon() {
+	w.mu.Lock()
+	w.swept = time.Time{}
+	w.mu.Unlock()
 }
 
-// removeRoots lists the roots first: one that is made meanwhile is not among them, and what is named by the end stays.
-func (s *Service) removeRoots(ctx context.Context) error {
-	ids, err := s.c.Roots.Roots(ctx)
+// remove lists the roots first: one that is made meanwhile is not among them, and what is named by the end stays.
+func (w *sweeper) remove(ctx context.Context) error {
+	ids, err := w.roots.Roots(ctx)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	unnamed := maps.Clone(s.unnamed)
-	s.mu.Unlock()
-	named, err := s.disk.manifests()
+	w.mu.Lock()
+	unnamed := maps.Clone(w.unnamed)
+	w.mu.Unlock()
+	named, err := w.disk.manifests()
 	for _, id := range ids {
 		if err == nil && !unnamed[id] && !strings.Contains(named, id) {
-			if one := s.c.Roots.RemoveRoot(ctx, id); !fault.Is(one, fault.Conflict) {
+			if one := w.roots.RemoveRoot(ctx, id); !fault.Is(one, fault.Conflict) {
 				err = one
 			}
 		}

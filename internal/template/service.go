@@ -26,6 +26,7 @@ const (
 type Service struct {
 	c       Config
 	disk    disk
+	sweeper *sweeper
 	bus     *event.Bus[Change]
 	turns   semaphore.Keyed // by template: one change at a time
 	changed chan struct{}   // wakes Run
@@ -38,15 +39,14 @@ type Service struct {
 	plans    map[string]Plan
 	fetching map[string]bool
 	orders   map[string]bool // rebuilds that are to follow a fetch
-	unnamed  map[string]bool // roots that are being made
-	swept    time.Time       // when roots were last looked for that no template names
 }
 
 // Open reads sources and plans, removes what a crash has left, and marks builds as cut off that have no end. Nothing may build meanwhile,
 // and no other process may change templates.
 func Open(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{c: c, disk: disk{c.Folder}, bus: event.NewBus[Change](eventBuffer), changed: make(chan struct{}, 1),
-		sources: map[string]Source{}, plans: map[string]Plan{}, fetching: map[string]bool{}, orders: map[string]bool{}, unnamed: map[string]bool{}}
+		sources: map[string]Source{}, plans: map[string]Plan{}, fetching: map[string]bool{}, orders: map[string]bool{}}
+	s.sweeper = &sweeper{roots: c.Roots, disk: s.disk, log: c.Log, unnamed: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := errors.Join(s.disk.sweep(), c.Store.Cut(ctx, now())); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Service) turn(ctx context.Context, name string, act func() (Files, erro
 		return Files{}, errClosing
 	}
 	f, err := act()
-	s.sweepSoon()
+	s.sweeper.soon()
 	s.nudge()
 	s.tell(name)
 	return f, err
