@@ -78,6 +78,8 @@ type Snapshot struct {
 	Losses   []Loss
 	Restores bool // the sandbox can be restored to it now
 	Next     string
+
+	Templates bool // its viewer can make a template of it
 }
 
 // Rail is how a snapshot hangs together with those above and below it in the list: as lines at its left.
@@ -127,6 +129,21 @@ type EditSnapshot struct {
 	Note  Field
 	Fault string
 	Next  string
+}
+
+// SnapshotTemplate is the form that makes a template of a snapshot.
+type SnapshotTemplate struct {
+	Frame       Frame
+	About       AboutSnapshot
+	URL         string
+	Takes       string // what of the sandbox and of its template
+	Most        string // of a home
+	Name        Field
+	Description Field
+	Home        bool
+	HomeFault   string
+	Fault       string
+	Next        string
 }
 
 // RestoreSnapshot asks before a sandbox is restored to a snapshot.

@@ -44,6 +44,7 @@ func anySnapshot(c *snapshot.Change) bool { return c.Snapshot.ID == "" && c.Rest
 // liveSnapshots keeps the page of a sandbox's snapshots up to date.
 type liveSnapshots struct {
 	server *snapshotHandlers
+	admin  bool   // sees it
 	seen   string // print of the list that the page has
 	box    sandbox.Sandbox
 	gone   bool
@@ -65,7 +66,7 @@ func (s *snapshotHandlers) openLiveSnapshots(ctx context.Context, r *request) (l
 	if err != nil {
 		return nil, err
 	}
-	return &liveSnapshots{server: s, seen: r.query("seen"), box: h.Sandbox()}, nil
+	return &liveSnapshots{server: s, admin: r.isAdmin(), seen: r.query("seen"), box: h.Sandbox()}, nil
 }
 
 func (l *liveSnapshots) beside(ctx context.Context, hand func(news)) {
@@ -76,7 +77,7 @@ func (l *liveSnapshots) beside(ctx context.Context, hand func(news)) {
 }
 
 func (l *liveSnapshots) begin(_ context.Context, out *parts) error {
-	list := l.server.list(l.box)
+	list := l.server.list(l.box, l.admin)
 	if l.seen == printOf(list) {
 		l.draw(list)
 	} else {
@@ -108,7 +109,7 @@ func (l *liveSnapshots) tell(_ context.Context, _ bool, out *parts) error {
 		return nil
 	}
 	l.tellBox(out)
-	l.tellList(l.server.list(l.box), out)
+	l.tellList(l.server.list(l.box, l.admin), out)
 	return nil
 }
 

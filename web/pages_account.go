@@ -36,6 +36,7 @@ var outcomes = map[string]string{
 	"channel-deleted": "The channel was deleted.",
 
 	"repository-saved": "The repository was saved. It can be used.",
+	"template-begun":   "The template is being made, and is listed when it is there. If that fails, the page of the snapshots says why.",
 	"template-deleted": "The template was deleted.",
 	"volume-deleted":   "The volume was deleted. Sandboxes that run keep it until they are restarted.",
 

@@ -35,7 +35,7 @@ func (s *snapshotHandlers) pageSnapshots(ctx context.Context, r *request) (templ
 	v := views.SandboxSnapshots{
 		Frame: s.frame(r, "Snapshots of "+boxTitle(box), "sandboxes"), Name: box.Name, Title: boxTitle(box), ClonedFrom: box.ClonedFrom,
 		State: s.workspace.state(box, s.cfg.Sandboxes.Progress(box.ID)), Take: s.take(box), Restored: s.restored(box),
-		Failed: s.cfg.Snapshots.Problem(box.ID), List: s.list(box),
+		Failed: s.cfg.Snapshots.Problem(box.ID), List: s.list(box, r.isAdmin()),
 	}
 	v.Frame.Live = views.Live{Topic: sameURL(box, snapshotsPart), Seen: "seen=" + printOf(v.List)}
 	return views.SandboxSnapshotsPage(v), nil
@@ -90,13 +90,14 @@ func (s *snapshotHandlers) restored(box sandbox.Sandbox) views.Restored {
 	return v
 }
 
-// list is what the page shows of snapshots now.
-func (s *snapshotHandlers) list(box sandbox.Sandbox) views.SnapshotList {
+// list is what the page shows of snapshots now, to an admin or another.
+func (s *snapshotHandlers) list(box sandbox.Sandbox, admin bool) views.SnapshotList {
 	list, head := s.of(box.ID), s.cfg.Snapshots.Head(box.ID)
 	v := views.SnapshotList{}
 	off := s.offNow(box) != ""
 	for _, n := range snapshot.Tree(list, head) {
 		item := s.item(box, n)
+		item.Templates = admin
 		item.Current, item.Restores = n.ID == head, n.State == snapshot.Ready && !off
 		v.Items = append(v.Items, item)
 	}

@@ -221,6 +221,9 @@ func (s *ownTemplateHandlers) deleteForm(r *request, wrong string) (templ.Compon
 		return nil, err
 	}
 	v := views.DeleteTemplate{Name: e.Name, Fault: wrong, Text: "Its files and the record of its builds are deleted. Images that were built stay on the engine."}
+	if e.Template.Root != "" {
+		v.Text = "Its files and the record of its builds are deleted, and its images when no other template uses what they were made of."
+	}
 	if e.Replaces != "" {
 		v.Text = "Its files are deleted, and the template of the same name that it has taken the place of is used again."
 	}

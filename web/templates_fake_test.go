@@ -95,7 +95,7 @@ func ownTemplates(t *testing.T, below Templates, images *fakeImages) (ownCatalog
 	c := ownCatalog{Templates: below, own: all, folder: own}
 	s, err := template.Open(t.Context(), template.Config{
 		Folder: own, Store: &templatetest.Memory{}, Git: images.git, Templates: sourced{c, shipped}, Log: slog.New(slog.DiscardHandler),
-		Seal:  func() (template.Sealer, error) { return plainKey{}, nil },
+		Seal: func() (template.Sealer, error) { return plainKey{}, nil }, Roots: &images.roots,
 		Users: func(context.Context, string) ([]string, error) { return images.users, nil },
 		Build: func(name string, _ catalog.Order) error {
 			if name == "torn" {

@@ -31,6 +31,7 @@ import (
 	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/services"
 	"sandboxd/internal/sqlite"
+	"sandboxd/internal/template/templatetest"
 	"sandboxd/internal/visibility"
 	"sandboxd/internal/volume"
 	"sandboxd/static"
@@ -389,6 +390,7 @@ type fakeImages struct {
 	log    []string
 	builds int
 	git    *fakeFetcher
+	roots  templatetest.Roots
 	users  []string // sandboxes of every template
 }
 

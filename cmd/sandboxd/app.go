@@ -248,7 +248,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	if a.templates, err = newTemplates(ctx, a, bundle); err != nil {
 		return err
 	}
-	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image(), Records: a.templates})
+	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image(), Records: a.templates, Root: a.engine.RootImage})
 	return a.checkPrebuild()
 }
 

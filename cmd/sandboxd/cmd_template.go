@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/docker"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sqlite"
 )
 
 func newTemplateCmd(c *Config) *cobra.Command {
@@ -24,7 +26,7 @@ func newTemplateCmd(c *Config) *cobra.Command {
 come from the folders named by --templates, one sub-folder each, and from the dashboard. sandboxd builds an image on first use;
 build does it in advance, on this machine.
 
-source, rebuild and builds ask a server from anywhere.`,
+create, source, rebuild and builds ask a server from anywhere.`,
 	}
 	c.templateFlags(cmd.PersistentFlags())
 	cmd.AddCommand(&cobra.Command{
@@ -62,7 +64,12 @@ func withImages(ctx context.Context, c *Config, f func(context.Context, *catalog
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	images := catalog.NewImages(cat, engine, catalog.ImageOptions{CA: certs, Log: slog.New(slog.DiscardHandler)})
+	instance, err := sqlite.ReadInstance(filepath.Join(c.Data, sqlite.InstanceFile))
+	if err != nil {
+		instance = "none" // of a data folder that no server has used: its templates have no roots
+	}
+	root := func(id string) string { return docker.RootImage(instance, id) }
+	images := catalog.NewImages(cat, engine, catalog.ImageOptions{CA: certs, Root: root, Log: slog.New(slog.DiscardHandler)})
 	under, end := context.WithCancel(ctx)
 	g, under := errgroup.WithContext(under)
 	g.Go(func() error { return images.Run(under) })

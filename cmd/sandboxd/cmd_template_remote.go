@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,11 +17,44 @@ import (
 
 // newRemoteTemplateCmds makes the commands about templates that ask a server.
 func newRemoteTemplateCmds() []*cobra.Command {
-	all := []*cobra.Command{newTemplateSourceCmd(), newTemplateRebuildCmd(), newTemplateBuildsCmd()}
+	all := []*cobra.Command{newTemplateCreateCmd(), newTemplateSourceCmd(), newTemplateRebuildCmd(), newTemplateBuildsCmd()}
 	for _, one := range all {
 		one.GroupID = "" // that is the parent's
 	}
 	return all
+}
+
+func newTemplateCreateCmd() *cobra.Command {
+	cmd, r := remoteCmd(&cobra.Command{
+		Use: "create NAME --from-snapshot SANDBOX/SNAPSHOT", Short: "Make a template of a snapshot of a sandbox", Args: cobra.ExactArgs(1),
+		Long: `create has the server make a template of a snapshot, which is named by its id or its name, and begin to build its image. Everyone who makes
+a sandbox of it gets the files of the snapshot outside of its home, with --home also those in it: keys and passwords in them, too.
+Needs a token of an admin.`,
+		Example: "  sandboxd template create tools --from-snapshot lab/ready\n  sandboxd template create course --from-snapshot lab/1f3a5c7e9b2d4f60 --home",
+	})
+	from := cmd.Flags().String("from-snapshot", "", "sandbox and snapshot, with a slash between them")
+	var n client.SnapshotTemplate
+	cmd.Flags().BoolVar(&n.Home, "home", false, "with the files of the home: new sandboxes start with a copy of them")
+	cmd.Flags().StringVar(&n.Description, "description", "", "what its sandboxes are for")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		box, snapshot, ok := strings.Cut(*from, "/")
+		if !ok || snapshot == "" {
+			return fault.Field("from-snapshot", "--from-snapshot needs a sandbox and a snapshot, such as lab/ready.")
+		}
+		if err := errors.Join(checkName("template", args[0]), checkName("sandbox", box)); err != nil {
+			return err
+		}
+		c, err := r.dial()
+		if err != nil {
+			return err
+		}
+		n.Name = args[0]
+		if err := (client.Templates{Client: c}).MakeFrom(cmd.Context(), box, snapshot, n); err != nil {
+			return err
+		}
+		return say(cmd, "The template %s was made, and its image is being built. 'sandboxd template builds %[1]s' says how that went.", args[0])
+	}
+	return cmd
 }
 
 func newTemplateSourceCmd() *cobra.Command {

@@ -36,7 +36,7 @@ func openCatalog(c *Config) (*catalog.Catalog, error) {
 // newTemplates puts together what makes templates and rebuilds images. caFile has the certificates that this host trusts.
 func newTemplates(ctx context.Context, a *app, caFile string) (*template.Service, error) {
 	return template.Open(ctx, template.Config{
-		Folder: ownTemplates(a.config), Store: a.db.Templates(), Templates: a.catalog, Git: &git.Client{CAFile: caFile}, Log: a.log,
+		Folder: ownTemplates(a.config), Store: a.db.Templates(), Templates: a.catalog, Roots: a.engine, Git: &git.Client{CAFile: caFile}, Log: a.log,
 		Seal:  func() (template.Sealer, error) { return seal.Open(keyFile(a.config)) },
 		Build: func(name string, o catalog.Order) error { return a.images.Build(name, o) },
 		Users: func(ctx context.Context, name string) ([]string, error) { return usersOf(ctx, a.manager, name) }, Failed: rebuildFailed(a),

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type ImageOptions struct {
 	// Made is told of every build and pull that the engine was asked for: how long it took, and why it failed. It must not
 	// block. nil for none.
 	Made func(pulled bool, took time.Duration, err error)
+	// Root names the image that a template has for its root, by id. nil where no template has one.
+	Root func(id string) string
 	// Records is told of every build and pull for a template; nil for none.
 	Records Records
 }
@@ -43,6 +46,7 @@ type Images struct {
 	extra      map[string][]byte // files for every build context
 	extraPrint string            // names the content of extra in hashes
 	log        *slog.Logger
+	root       func(id string) string
 	made       func(pulled bool, took time.Duration, err error)
 	records    Records
 	bus        *event.Bus[ImageEvent]
@@ -69,8 +73,11 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 	if o.Made == nil {
 		o.Made = func(bool, time.Duration, error) {}
 	}
+	if o.Root == nil {
+		o.Root = func(string) string { return "" }
+	}
 	return &Images{
-		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records,
+		root: o.Root, catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records,
 		bus:    event.NewBus[ImageEvent](imageBacklog),
 		builds: make(chan *job, queueLength), pulls: make(chan *job, queueLength),
 		jobs: map[string]*job{}, past: map[string]*history{},
@@ -344,6 +351,12 @@ func (i *Images) outcome(life context.Context, f *job) error {
 // missing lists what r needs and the engine does not have, the lowest first.
 func (i *Images) missing(ctx context.Context, r *recipe) ([]*recipe, error) {
 	var list []*recipe
+	if r.rootID != "" {
+		if present, err := i.hasRoot(ctx, r); err != nil || !present {
+			return nil, cmp.Or(err, fault.New(fault.NotFound, "The image that the template %s was made with from a snapshot is not on this engine. "+
+				"It is not in backups of the server: make the template anew from a snapshot.", r.name))
+		}
+	}
 	if r.parent != nil {
 		present, err := i.has(ctx, r.parent.ref)
 		if err != nil {
@@ -368,6 +381,13 @@ func (i *Images) missing(ctx context.Context, r *recipe) ([]*recipe, error) {
 		}
 	}
 	return list, nil
+}
+
+func (i *Images) hasRoot(ctx context.Context, r *recipe) (bool, error) {
+	if r.root == "" {
+		return false, nil
+	}
+	return i.has(ctx, r.root)
 }
 
 // adopt gives the job that makes r, ready to be run at once, with dependent hearing of its progress.

@@ -28,7 +28,7 @@ const (
 const (
 	maxName        = 40
 	maxTitle       = 60
-	maxDescription = 300
+	MaxDescription = 300
 	maxEnv         = 64
 	maxEnvValue    = 4096
 	maxPorts       = 32
@@ -43,6 +43,7 @@ const ownEnv = "SANDBOXD_"
 var (
 	nameForm = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
 	iconForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	rootForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	envForm  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 
@@ -60,7 +61,7 @@ func checkManifest(file, name string, m manifest, at lines) (Template, []Problem
 	c.identity(name, m)
 	t := Template{
 		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon),
-		Source: Source{Base: m.Base, Image: m.Image}, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
+		Source: Source{Base: m.Base, Image: m.Image, Root: m.Root}, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
 		Namespaces: m.Apart.Namespaces, IDE: m.Apart.IDE, Standby: c.standby(m.Apart),
 	}
 	if t.Namespaces && t.Profile == Strict {
@@ -83,7 +84,7 @@ func (c *checker) identity(name string, m manifest) {
 	}
 	c.name("$.name", "The name", name)
 	c.text("$.title", "title", m.Title, maxTitle)
-	c.text("$.description", "description", m.Description, maxDescription)
+	c.text("$.description", "description", m.Description, MaxDescription)
 	if strings.ContainsAny(m.Title, "\r\n") {
 		c.bad("$.title", "The title has more than one line.")
 	}
@@ -135,6 +136,12 @@ func (c *checker) origin(m manifest) {
 	}
 	if m.Base != "" && m.Image != "" {
 		c.bad("$.image", "A template has base or image, not both.")
+	}
+	if m.Root != "" && (m.Base != "" || m.Image != "") {
+		c.bad("$.root", "A template that was made from a snapshot has root, and neither base nor image.")
+	}
+	if c.at.has("$.root") && !rootForm.MatchString(m.Root) {
+		c.bad("$.root", "The root is not the id of an image that was made from a snapshot: 16 digits or letters from a to f, in quotes.")
 	}
 	if m.Image == "" {
 		if c.at.has("$.image") {

@@ -23,51 +23,52 @@ type manifest struct {
 	Name        string            `yaml:"name"`
 	Title       string            `yaml:"title"`
 	Description string            `yaml:"description"`
-	Icon        string            `yaml:"icon"`
-	Base        string            `yaml:"base"`
-	Image       string            `yaml:"image"`
-	Profile     string            `yaml:"profile"`
+	Icon        string            `yaml:"icon,omitempty"`
+	Base        string            `yaml:"base,omitempty"`
+	Root        string            `yaml:"root,omitempty"`
+	Image       string            `yaml:"image,omitempty"`
+	Profile     string            `yaml:"profile,omitempty"`
 	Size        manifestSize      `yaml:"size"`
-	Env         map[string]string `yaml:"env"`
-	Ports       []manifestPort    `yaml:"ports"`
-	Services    []manifestService `yaml:"services"`
+	Env         map[string]string `yaml:"env,omitempty"`
+	Ports       []manifestPort    `yaml:"ports,omitempty"`
+	Services    []manifestService `yaml:"services,omitempty"`
 	Apart       manifestApart     `yaml:",inline"`
 }
 
 // manifestApart is what no image depends on: see apartLine.
 type manifestApart struct {
-	Namespaces  bool    `yaml:"user_namespaces"`
-	IDE         bool    `yaml:"ide"`
-	FreezeAfter string  `yaml:"freeze_after"`
-	StopAfter   string  `yaml:"stop_after"`
-	Pool        float64 `yaml:"pool"` // so that a fraction is seen
+	Namespaces  bool    `yaml:"user_namespaces,omitempty"`
+	IDE         bool    `yaml:"ide,omitempty"`
+	FreezeAfter string  `yaml:"freeze_after,omitempty"`
+	StopAfter   string  `yaml:"stop_after,omitempty"`
+	Pool        float64 `yaml:"pool,omitempty"` // so that a fraction is seen
 }
 
 type manifestSize struct {
 	CPUs   float64 `yaml:"cpus"`
 	Memory string  `yaml:"memory"`
 	Pids   int64   `yaml:"pids"`
-	Disk   string  `yaml:"disk"`
+	Disk   string  `yaml:"disk,omitempty"`
 }
 
 type manifestPort struct {
 	Port  int    `yaml:"port"`
-	Title string `yaml:"title"`
+	Title string `yaml:"title,omitempty"`
 }
 
 type manifestService struct {
 	Name      string            `yaml:"name"`
 	Command   []string          `yaml:"command"`
-	Port      int               `yaml:"port"`
-	Cwd       string            `yaml:"cwd"`
-	Env       map[string]string `yaml:"env"`
-	Autostart bool              `yaml:"autostart"`
-	Health    *manifestHealth   `yaml:"health"`
+	Port      int               `yaml:"port,omitempty"`
+	Cwd       string            `yaml:"cwd,omitempty"`
+	Env       map[string]string `yaml:"env,omitempty"`
+	Autostart bool              `yaml:"autostart,omitempty"`
+	Health    *manifestHealth   `yaml:"health,omitempty"`
 }
 
 type manifestHealth struct {
-	Path     string `yaml:"path"`
-	Interval string `yaml:"interval"`
+	Path     string `yaml:"path,omitempty"`
+	Interval string `yaml:"interval,omitempty"`
 }
 
 // parseManifest reads the text of file. The lines tell where each path ("$.size.memory") stands. With problems the

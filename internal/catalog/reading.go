@@ -133,7 +133,10 @@ func (r *reading) checkBase(file string) {
 	if r.template.Base != "" && !r.docker.OnBase {
 		p.add(line, "template.yaml has base: %s, but the Dockerfile does not build on it. Write ARG %s and FROM ${%[2]s}.", r.template.Base, baseArg)
 	}
-	if r.template.Base == "" && r.docker.OnBase {
+	if r.template.Root != "" && !r.docker.OnBase {
+		p.add(line, "template.yaml has root, but the Dockerfile does not build on it. Write ARG %s and FROM ${%[1]s}.", baseArg)
+	}
+	if r.template.Base == "" && r.template.Root == "" && r.docker.OnBase {
 		p.add(line, "FROM ${%s} needs a base in template.yaml.", baseArg)
 	}
 	r.problems = append(r.problems, p.list...)

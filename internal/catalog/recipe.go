@@ -16,11 +16,16 @@ const hashDigits = 12
 // pullSteps is how many steps of a build a pull counts as in a progress.
 const pullSteps = 1
 
+// LabelRoot is on the images that are built on one of a snapshot; its value is that one's id. Those that are made of them have it, too.
+const LabelRoot = "sandboxd.root"
+
 // recipe is how one image is made: built from a template's folder, or pulled.
 type recipe struct {
 	name     string  // of the template, or "" for a plain image
 	ref      string  // the reference that the image has when it is made
 	parent   *recipe // what it is built on, or nil
+	rootID   string  // of what it is built on in place of a parent, or ""
+	root     string  // the image of that
 	docker   *dockerfile
 	folder   string // build context; "" for a pull
 	named    string // the folder, as people know it
@@ -48,8 +53,12 @@ func (i *Images) recipeOf(t Template) (*recipe, error) {
 func (i *Images) templateRecipe(found *resolved) *recipe {
 	r := &recipe{
 		name: found.entry.Name, docker: found.read.docker, folder: found.read.real, named: found.read.dir, external: found.read.docker.External,
+		rootID: found.read.template.Root,
 	}
-	below := ""
+	if r.rootID != "" {
+		r.root = i.root(r.rootID)
+	}
+	below := r.rootID
 	if found.parent != nil {
 		r.parent = i.templateRecipe(found.parent)
 		below = r.parent.ref
@@ -76,6 +85,10 @@ func (r *recipe) build(extra map[string][]byte) Build {
 	}
 	if r.parent != nil {
 		b.Args = map[string]string{baseArg: r.parent.ref}
+	}
+	if r.rootID != "" {
+		b.Args = map[string]string{baseArg: r.root}
+		b.Labels[LabelRoot] = r.rootID
 	}
 	return b
 }

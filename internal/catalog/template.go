@@ -40,6 +40,7 @@ type Source struct {
 	Folder string // where it was read from; "" for a plain image
 	Base   string // the template that its image builds on, or ""
 	Image  string // a plain image to use as it is instead of building a Dockerfile, or ""
+	Root   string // the id of the image, made of a snapshot, that its image builds on in place of a template's, or ""
 }
 
 // Standby is how a template's sandboxes are kept while nobody uses them.

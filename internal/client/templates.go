@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/text"
 )
 
@@ -105,4 +106,41 @@ func (t Templates) Build(ctx context.Context, name string, id int64) (b Template
 	err = t.Client.get(ctx, templatePath(name, "/builds/"+strconv.FormatInt(id, 10)), nil, &b)
 	b.clean()
 	return b, err
+}
+
+// SnapshotTemplate is a template that is to be made of a snapshot.
+type SnapshotTemplate struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Home        bool   `json:"home"` // the files of the home, too
+}
+
+// MakeFrom has the server make a template of a snapshot of a sandbox, which is named by its id or by its name, and waits until it is there.
+// NotFound when there is no such snapshot, Conflict when several have that name.
+func (t Templates) MakeFrom(ctx context.Context, box, snapshot string, n SnapshotTemplate) error {
+	snapshots := "/sandboxes/" + url.PathEscape(box) + "/snapshots"
+	var all struct {
+		Snapshots []struct{ ID, Name string } `json:"snapshots"`
+	}
+	if err := t.Client.get(ctx, snapshots, nil, &all); err != nil {
+		return err
+	}
+	var ids []string
+	for _, one := range all.Snapshots {
+		if one.ID == snapshot {
+			ids = []string{one.ID}
+			break
+		}
+		if one.Name == snapshot {
+			ids = append(ids, one.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return fault.New(fault.NotFound, "The sandbox %.64s has no snapshot %.80q.", box, snapshot)
+	case 1:
+		var answer struct{}
+		return t.Client.send(ctx, http.MethodPost, snapshots+"/"+url.PathEscape(ids[0])+"/template", n, &answer)
+	}
+	return fault.New(fault.Conflict, "The sandbox %.64s has %d snapshots %.80q. Give the id of one.", box, len(ids), snapshot)
 }

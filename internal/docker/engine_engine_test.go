@@ -193,6 +193,13 @@ func leftovers(t *testing.T, e *Engine) []string {
 	for _, home := range homes {
 		out = append(out, "home in the pool "+home)
 	}
+	roots, err := e.Roots(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range roots {
+		out = append(out, "root "+root)
+	}
 	for _, part := range slices.Concat(copies, images, used) {
 		out = append(out, "part of a snapshot "+part)
 	}

@@ -57,6 +57,7 @@ type home struct {
 	snapshot string // its id, "" for none
 	image    string // for the container
 	at       location
+	rooted   bool        // the home is the one in the mover's own root file system, which is kept
 	mounted  bool        // a container has the home: that of the sandbox runs or is frozen, or the engine has left it so
 	kept     atomic.Bool // the snapshot has a copy of the home now
 	life     context.Context
@@ -273,6 +274,11 @@ func (h *home) start() error {
 		return refused(err, "make the container that moves the home")
 	}
 	h.id = made
+	if h.rooted {
+		if err := h.emptyHome(ctx); err != nil {
+			return err
+		}
+	}
 	return refused(cli.ContainerStart(ctx, h.id, container.StartOptions{}), "start the container that moves the home")
 }
 
@@ -290,8 +296,8 @@ func (s *homes) makeMover(ctx context.Context, h *home, mounts []mount.Mount) (c
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
 		&container.HostConfig{
-			NetworkMode: network.NetworkNone, AutoRemove: true, IpcMode: container.IPCModePrivate, OomScoreAdj: oomScore,
-			LogConfig: logConfig(f.localLog), ReadonlyRootfs: true, CapDrop: []string{"ALL"}, CapAdd: moverCapabilities,
+			NetworkMode: network.NetworkNone, AutoRemove: !h.rooted, IpcMode: container.IPCModePrivate, OomScoreAdj: oomScore,
+			LogConfig: logConfig(f.localLog), ReadonlyRootfs: !h.rooted, CapDrop: []string{"ALL"}, CapAdd: moverCapabilities,
 			SecurityOpt: []string{"no-new-privileges", "seccomp=" + strictSeccomp()},
 			Mounts:      mounts,
 			Resources: container.Resources{
@@ -309,6 +315,7 @@ func (s *homes) moverMounts(h *home, pooledCopy bool) []mount.Mount {
 		{Type: mount.TypeBind, Source: h.folder, Target: path.Dir(wire.SocketPath), ReadOnly: true},
 	}
 	switch {
+	case h.rooted:
 	case h.target != "":
 		m = append(m, mount.Mount{Type: mount.TypeBind, Source: s.c.Pool.Path(h.target), Target: wire.HomePath})
 	case h.at == inNext:

@@ -53,7 +53,7 @@ func (r *records) remove(ctx context.Context, e *entry, only Kind) error {
 			return nil
 		}
 		if used {
-			return fault.New(fault.Conflict, "The snapshot is being restored or cloned. Wait for that.")
+			return fault.New(fault.Conflict, "The snapshot is being restored, cloned or made into a template. Wait for that.")
 		}
 		err := r.Store.Delete(ctx, e.ID)
 		r.mu.Lock()

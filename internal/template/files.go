@@ -53,11 +53,15 @@ const (
 // Skeleton gives the files of a new template.
 func Skeleton(name string) map[string]string {
 	return map[string]string{
-		manifest: "name: " + name + "\ntitle: " + strings.ToUpper(name[:1]) + strings.ReplaceAll(name[1:], "-", " ") +
-			"\ndescription: What this sandbox is for.\nicon: box\nbase: base\n",
+		manifest:   "name: " + name + "\ntitle: " + titleOf(name) + "\ndescription: What this sandbox is for.\nicon: box\nbase: base\n",
 		dockerFile: "ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n\n# RUN sudo install-packages ripgrep\n",
 		readme:     "# " + name + "\n\nWhat is in this template, and how it is used.\n",
 	}
+}
+
+// titleOf makes a title of a name.
+func titleOf(name string) string {
+	return strings.ToUpper(name[:1]) + strings.ReplaceAll(name[1:], "-", " ")
 }
 
 // Origin says where a template is from. NotFound when there is none.

@@ -92,6 +92,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}()
 	for {
 		wait := s.due(ctx, time.Now())
+		wait = min(wait, s.sweeper.sweep(ctx, time.Now()))
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

@@ -26,6 +26,7 @@ const (
 type Service struct {
 	c       Config
 	disk    disk
+	sweeper *sweeper
 	bus     *event.Bus[Change]
 	turns   semaphore.Keyed // by template: one change at a time
 	changed chan struct{}   // wakes Run
@@ -45,6 +46,7 @@ type Service struct {
 func Open(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{c: c, disk: disk{c.Folder}, bus: event.NewBus[Change](eventBuffer), changed: make(chan struct{}, 1),
 		sources: map[string]Source{}, plans: map[string]Plan{}, fetching: map[string]bool{}, orders: map[string]bool{}}
+	s.sweeper = &sweeper{roots: c.Roots, disk: s.disk, log: c.Log, unnamed: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := errors.Join(s.disk.sweep(), c.Store.Cut(ctx, now())); err != nil {
 		return nil, err
@@ -83,6 +85,8 @@ func (s *Service) turn(ctx context.Context, name string, act func() (Files, erro
 		return Files{}, errClosing
 	}
 	f, err := act()
+	s.sweeper.soon()
+	s.nudge()
 	s.tell(name)
 	return f, err
 }
@@ -104,8 +108,9 @@ func (s *Service) change(ctx context.Context, name string, act func() (Files, er
 	})
 }
 
-// Delete deletes a template that was made here, with its source, its plan and the record of its builds. Images stay. Conflict when sandboxes
-// are made from it or templates build on it, and no other template of its name takes its place; NotFound when it was not made here.
+// Delete deletes a template that was made here, with its source, its plan and the record of its builds. Images stay, but for those of a root.
+// Conflict when sandboxes are made from it or templates build on it, and no other template of its name takes its place; NotFound when it was not
+// made here.
 func (s *Service) Delete(ctx context.Context, name string) error {
 	_, err := s.turn(ctx, name, func() (none Files, err error) {
 		if _, err := s.disk.current(name); err != nil {

@@ -145,6 +145,7 @@ type Config struct {
 	Seal      func() (Sealer, error) // asked for at first need
 	Git       Fetcher
 	Templates Templates
+	Roots     Roots
 	Build     func(name string, o catalog.Order) error                               // catalog.Images.Build
 	Users     func(ctx context.Context, template string) (names []string, err error) // the sandboxes of a template
 	Log       *slog.Logger

@@ -27,6 +27,7 @@ type world struct {
 	store   *templatetest.Memory
 	catalog *catalog.Catalog
 	git     *fakeGit
+	roots   *templatetest.Roots
 
 	mu     sync.Mutex
 	built  []string // template, reason and whether without cache
@@ -91,7 +92,7 @@ func yaml(name, more string) string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, folder: t.TempDir(), shipped: t.TempDir(), store: &templatetest.Memory{}, git: &fakeGit{}}
+	w := &world{t: t, folder: t.TempDir(), shipped: t.TempDir(), store: &templatetest.Memory{}, git: &fakeGit{}, roots: &templatetest.Roots{}}
 	for path, text := range map[string]string{"base/template.yaml": yaml("base", ""), "base/Dockerfile": "FROM scratch\n", "base/files/run": "#!/bin/sh\n", "base/logo.png": "\x89PNG\x00"} {
 		at := filepath.Join(w.shipped, path)
 		mode := os.FileMode(0o644)
@@ -114,7 +115,7 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.Service, err = template.Open(w.t.Context(), template.Config{
-		Folder: w.folder, Store: w.store, Git: w.git, Templates: w.catalog, Log: slog.New(slog.DiscardHandler),
+		Folder: w.folder, Store: w.store, Git: w.git, Roots: w.roots, Templates: w.catalog, Log: slog.New(slog.DiscardHandler),
 		Seal: func() (template.Sealer, error) { return plainSeal{}, nil }, Build: w.build,
 		Users: func(context.Context, string) ([]string, error) { return w.users, nil },
 		Failed: func(name string, scheduled bool, why error) {

@@ -1,0 +1,33 @@
+package snapshot
+
+import (
+	"context"
+
+	"sandboxd/internal/sandbox"
+)
+
+// Lend has do make something of a snapshot, which stays meanwhile, and returns when that is done or ctx ends; then it continues, and what
+// goes wrong is the Problem of the sandbox. The ctx of do ends with the Service. NotFound when it is no snapshot of this sandbox or parts of it
+// are gone, Conflict when it is not ready; other kinds are those of do.
+func (s *Service) Lend(ctx context.Context, box sandbox.Sandbox, id string, do func(ctx context.Context, snap Snapshot) error) error {
+	var from Snapshot
+	begin := func() (err error) {
+		if from, err = s.use(id, box.ID); err == nil {
+			s.setProblem(box.ID, nil)
+		}
+		return err
+	}
+	_, err := detached(ctx, s, begin, func(life context.Context) (none struct{}, err error) {
+		defer s.release(from.ID)
+		if err = s.whole(life, from); err == nil {
+			err = do(life, from)
+		}
+		if err != nil && ctx.Err() != nil { // nobody waits who would be told
+			s.mu.Lock()
+			s.setProblem(box.ID, causeOf(life, err))
+			s.mu.Unlock()
+		}
+		return none, err
+	})
+	return err
+}
