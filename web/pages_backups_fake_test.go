@@ -57,7 +57,7 @@ func (f *stageHomes) during(ctx context.Context, ref sandbox.Ref, state sandbox.
 
 func (f *stageHomes) Capture(ctx context.Context, ref sandbox.Ref, live bool, read func(context.Context, sandbox.Capture) error) error {
 	return f.during(ctx, ref, sandbox.Capturing, func(was sandbox.Sandbox) error {
-		return read(ctx, sandbox.Capture{Sandbox: was, Home: stageHome{f, ref.ID(), ""}, Still: !live, ReadRoot: stageRoot})
+		return read(ctx, sandbox.Capture{Sandbox: was, Home: stageHome{f, ref.ID(), ""}, Still: !live, ReadLayer: stageRoot})
 	})
 }
 

@@ -380,7 +380,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 	return sandbox.New(sandbox.Config{
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room, Volumes: a.volumes.Mounts,
-		Homes: a.engine, Snapshots: a.engine, Roots: a.engine, Checkpoints: a.engine, Quota: a.storage.quota(a.engine), Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
+		Homes: a.engine, Snapshots: a.engine, Layers: a.engine, Checkpoints: a.engine, Quota: a.storage.quota(a.engine), Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
 		Log: a.log, Observe: a.observe,
 	}), nil
 }

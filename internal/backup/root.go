@@ -28,13 +28,13 @@ type RootManifest struct {
 // roots is the part of a Service that works on root file systems.
 type roots struct{ *Service }
 
-// readRoot reads the root file system of a sandbox into a file that has no name, and notes it in the manifest.
-func (s roots) readRoot(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
+// readLayer reads the root file system of a sandbox into a file that has no name, and notes it in the manifest.
+func (s roots) readLayer(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
 	s.update(e, func(b *Backup) { b.Comparing = true })
 	defer s.update(e, func(b *Backup) { b.Comparing = false })
 	f, closeFile, err := s.unnamed(func(to io.Writer) error {
 		m.Root = &RootManifest{}
-		m.Root.Base, err = c.ReadRoot(ctx, to)
+		m.Root.Base, err = c.ReadLayer(ctx, to)
 		return err
 	})
 	if ctx.Err() != nil {
@@ -143,12 +143,12 @@ func (s roots) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, clo
 	return sandbox.Rootfs{Base: a.Manifest.Root.Base, Layer: sandbox.Layer{Content: f, Size: a.Manifest.Root.Size}}, closeRoot, nil
 }
 
-// rootFor is readRoot for what asks for it; else it gives nil.
+// rootFor is readLayer for what asks for it; else it gives nil.
 func (s roots) rootFor(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (*os.File, error) {
 	if !e.Root {
 		return nil, nil
 	}
-	return s.readRoot(ctx, e, c, m)
+	return s.readLayer(ctx, e, c, m)
 }
 
 // entries writes the entries of a backup but for its manifest.

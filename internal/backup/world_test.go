@@ -42,7 +42,7 @@ func (b *boxes) Capture(ctx context.Context, ref sandbox.Ref, live bool, read fu
 	}
 	s := box(ref.Name())
 	s.ID = ref.ID()
-	return read(ctx, sandbox.Capture{Sandbox: s, Home: folder(b.folder(s.ID)), Still: !live, ReadRoot: func(_ context.Context, to io.Writer) (string, error) { return b.readRoot(s.ID, to) }})
+	return read(ctx, sandbox.Capture{Sandbox: s, Home: folder(b.folder(s.ID)), Still: !live, ReadLayer: func(_ context.Context, to io.Writer) (string, error) { return b.readLayer(s.ID, to) }})
 }
 
 func (b *boxes) Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error {
@@ -84,8 +84,8 @@ func (b *boxes) takeRoot(id string, root sandbox.Rootfs) error {
 	return err
 }
 
-// readRoot writes a layer with one file.
-func (b *boxes) readRoot(id string, to io.Writer) (string, error) {
+// readLayer writes a layer with one file.
+func (b *boxes) readLayer(id string, to io.Writer) (string, error) {
 	b.mu.Lock()
 	text := b.root[id]
 	b.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots, sandbox.Roots, sandbox.Checkpoints,
+// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots, sandbox.Layers, sandbox.Checkpoints,
 // catalog.Engine and volume.Engine.
 //
 // It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer

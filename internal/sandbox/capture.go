@@ -23,7 +23,7 @@ type keeper struct {
 	remover     *remover
 	homes       Homes
 	snapshots   Snapshots
-	roots       Roots
+	layers      Layers
 	checkpoints Checkpoints // nil when no memory is kept
 }
 
@@ -32,9 +32,9 @@ type Capture struct {
 	Sandbox Sandbox // as it was before
 	Home    Home
 	Still   bool // nothing in it runs meanwhile
-	// ReadRoot writes what it has changed of its root file system as a layer, as Roots.ReadRoot does, and gives the reference of the
+	// ReadLayer writes what it has changed of its root file system as a layer, as Layers.ReadLayer does, and gives the reference of the
 	// image that this is above; "" when that cannot be told. Conflict when it runs.
-	ReadRoot func(ctx context.Context, to io.Writer) (base string, err error)
+	ReadLayer func(ctx context.Context, to io.Writer) (base string, err error)
 }
 
 // Capture has read read the home of a sandbox, and returns when that is done. A running sandbox is frozen meanwhile, unless live is
@@ -63,7 +63,7 @@ func (k *keeper) capture(ctx context.Context, s Sandbox, how capturing, read fun
 	}
 	defer home.Close()
 	c := Capture{Sandbox: s, Home: home, Still: s.State != Running}
-	c.ReadRoot = func(ctx context.Context, to io.Writer) (string, error) { return k.readRoot(ctx, s, to) }
+	c.ReadLayer = func(ctx context.Context, to io.Writer) (string, error) { return rootfiles{k}.readLayer(ctx, s, to) }
 	if s.State == Running && (how.live || k.rester.freezer == nil) {
 		return read(ctx, c)
 	}

@@ -94,18 +94,18 @@ type Snapshots interface {
 	Parts(ctx context.Context) (copies, images []string, err error)
 }
 
-// Roots reads and makes root file systems on an engine. All methods are safe for concurrent use and end when ctx does. Kinds as for
+// Layers reads what sandboxes have changed of their images, and makes images with that. All methods are safe for concurrent use and end when ctx does. Kinds as for
 // Runtime.
-type Roots interface {
-	// ReadRoot writes, as a layer of an image (a tar archive in which an empty file .wh.NAME removes NAME), what the root file system of a
+type Layers interface {
+	// ReadLayer writes, as a layer of an image (a tar archive in which an empty file .wh.NAME removes NAME), what the root file system of a
 	// sandbox, which must not run or be frozen, has that an image does not have; "" for the image that its container was made from. What
 	// is mounted is not in it. NotFound when there is no such image. An error of to comes back as it is.
-	ReadRoot(ctx context.Context, id, base string, to io.Writer) error
+	ReadLayer(ctx context.Context, id, base string, to io.Writer) error
 	// MakeImage makes the image of a snapshot, which Snapshots.RemoveImage removes, of an image and a layer above it. NotFound when there is no such image.
 	MakeImage(ctx context.Context, snapshot, base string, layer Layer) (image string, err error)
 }
 
-// Layer is one of an image, as ReadRoot writes it.
+// Layer is one of an image, as ReadLayer writes it.
 type Layer struct {
 	Content io.ReadSeeker
 	Size    int64 // bytes

@@ -56,8 +56,8 @@ type Config struct {
 	Homes Homes
 	// Snapshots holds their parts on the engine.
 	Snapshots Snapshots
-	// Roots reads root file systems, and makes some.
-	Roots Roots
+	// Layers holds what they have changed of their images.
+	Layers Layers
 	// Rest is when unused sandboxes are put to rest if neither they nor their template say; a time that it leaves open
 	// is never.
 	Rest catalog.Rest
@@ -105,7 +105,7 @@ func New(c Config) *Manager {
 	}
 	r := &rester{operations: o, settings: s, containers: cs, freezer: c.Freezer}
 	del := &remover{operations: o, settings: s, containers: cs}
-	k := &keeper{operations: o, settings: s, containers: cs, rester: r, remover: del, homes: c.Homes, snapshots: c.Snapshots, roots: c.Roots, checkpoints: c.Checkpoints}
+	k := &keeper{operations: o, settings: s, containers: cs, rester: r, remover: del, homes: c.Homes, snapshots: c.Snapshots, layers: c.Layers, checkpoints: c.Checkpoints}
 	health := &health{err: errNotWatched}
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
 	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}

@@ -17,7 +17,7 @@ func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Con
 }
 
 // RestoreWithRoot is Restore for the root file system, too: its container is made anew from an image with that. When the image cannot be
-// made, nothing is changed and nothing is stopped. Kinds as for Restore and Roots.MakeImage.
+// made, nothing is changed and nothing is stopped. Kinds as for Restore and Layers.MakeImage.
 func (k *keeper) RestoreWithRoot(ctx context.Context, ref Ref, root Rootfs, fill func(ctx context.Context, h Home) error) error {
 	return k.restoreWhole(ctx, ref, &root, fill)
 }
@@ -54,7 +54,7 @@ var restored = map[State]State{Running: Running, Frozen: Asleep, Asleep: Asleep,
 
 // prepareRoot makes the image that s, which was as was says, is to be made from. When that fails it is as before.
 func (k *keeper) prepareRoot(ctx context.Context, s, was Sandbox, id string, root Rootfs) (Sandbox, error) {
-	image, base, err := k.makeRoot(ctx, s, id, root)
+	image, base, err := rootfiles{k}.makeRoot(ctx, s, id, root)
 	if err == nil {
 		s.Revert.Root, s.Revert.Base = image, base
 		return k.set(ctx, s, Restoring, "")
@@ -252,7 +252,8 @@ func (k *keeper) createFrom(ctx context.Context, s Sandbox, from Origin) error {
 		}
 		k.publish(Event{Sandbox: s})
 		if from.Rootfs != nil {
-			if s.Root, s.Base, err = k.makeRoot(ctx, s, s.Root, *from.Rootfs); err == nil {
+			s.Root, s.Base, err = rootfiles{k}.makeRoot(ctx, s, s.Root, *from.Rootfs)
+			if err == nil {
 				s, err = k.set(ctx, s, Restoring, "")
 			}
 		}

@@ -14,25 +14,28 @@ type Rootfs struct {
 	Layer Layer
 }
 
-// readRoot writes what s has changed of the image of its template, and gives the reference of that.
-func (k *keeper) readRoot(ctx context.Context, s Sandbox, to io.Writer) (base string, err error) {
+// rootfiles is the part of a keeper that works on root file systems.
+type rootfiles struct{ *keeper }
+
+// readLayer writes what s has changed of the image of its template, and gives the reference of that.
+func (k rootfiles) readLayer(ctx context.Context, s Sandbox, to io.Writer) (base string, err error) {
 	base = k.containers.base(ctx, s)
 	if s.Root == "" {
-		return base, k.roots.ReadRoot(ctx, s.ID, "", to)
+		return base, k.layers.ReadLayer(ctx, s.ID, "", to)
 	}
 	if base != "" && !strings.HasSuffix(base, outdated) {
-		if err = k.roots.ReadRoot(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
+		if err = k.layers.ReadLayer(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
 			return base, err
 		}
 	}
 	if base, err = k.templatesImage(ctx, s); err != nil {
 		return base, err
 	}
-	return base, k.roots.ReadRoot(ctx, s.ID, base, to)
+	return base, k.layers.ReadLayer(ctx, s.ID, base, to)
 }
 
 // templatesImage gives the image that the template of s has now, which the engine has then.
-func (k *keeper) templatesImage(ctx context.Context, s Sandbox) (string, error) {
+func (k rootfiles) templatesImage(ctx context.Context, s Sandbox) (string, error) {
 	t, err := k.containers.template(s)
 	if err != nil {
 		return "", err
@@ -42,16 +45,16 @@ func (k *keeper) templatesImage(ctx context.Context, s Sandbox) (string, error) 
 }
 
 // makeRoot makes an image of a root file system for s. The sweep of snapshots leaves it alone while the row of s has id.
-func (k *keeper) makeRoot(ctx context.Context, s Sandbox, id string, from Rootfs) (image, base string, err error) {
+func (k rootfiles) makeRoot(ctx context.Context, s Sandbox, id string, from Rootfs) (image, base string, err error) {
 	k.report(s, Progress{Phase: PhaseImage})
 	if base = from.Base; k.mayBeBase(s, base) {
-		image, err = k.roots.MakeImage(ctx, id, base, from.Layer)
+		image, err = k.layers.MakeImage(ctx, id, base, from.Layer)
 		if !fault.Is(err, fault.NotFound) {
 			return image, base, err
 		}
 	}
 	if base, err = k.templatesImage(ctx, s); err == nil {
-		image, err = k.roots.MakeImage(ctx, id, base, from.Layer)
+		image, err = k.layers.MakeImage(ctx, id, base, from.Layer)
 	}
 	return image, base, err
 }
@@ -74,7 +77,7 @@ func (k *keeper) endCutOff(ctx context.Context, s Sandbox) error {
 }
 
 // mayBeBase says whether an image is of the template of s: an archive may name any, such as another user's snapshot.
-func (k *keeper) mayBeBase(s Sandbox, image string) bool {
+func (k rootfiles) mayBeBase(s Sandbox, image string) bool {
 	t, err := k.containers.template(s)
 	if err != nil {
 		return false

@@ -21,7 +21,7 @@ func rootOf(t *testing.T, m *sandbox.Manager, s sandbox.Sandbox) sandbox.Rootfs 
 	var layer bytes.Buffer
 	var base string
 	err := m.Capture(t.Context(), s.Ref(), false, func(ctx context.Context, c sandbox.Capture) (err error) {
-		base, err = c.ReadRoot(ctx, &layer)
+		base, err = c.ReadLayer(ctx, &layer)
 		return err
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func TestRestoreWithRoot_MakesBothAnew(t *testing.T) {
 			if err := m.RestoreWithRoot(t.Context(), s.Ref(), again, fill(t)); err != nil {
 				t.Errorf("%s: once more: %v", was, err)
 			}
-			if made := sandboxtest.RootsOf(w.engine.Runtime).Layers(); len(made) != 2 || made[0] != root.Base+" and "+s.ID+" over " || made[1] != root.Base+" and "+s.ID+" over "+root.Base {
+			if made := sandboxtest.LayersOf(w.engine.Runtime).Made(); len(made) != 2 || made[0] != root.Base+" and "+s.ID+" over " || made[1] != root.Base+" and "+s.ID+" over "+root.Base {
 				t.Errorf("%s: of %q", was, made)
 			}
 		})
@@ -148,7 +148,7 @@ func TestCapture_ReadsNoRootWhileItRuns(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := homed(t, w, m, sandbox.Running)
 		err := m.Capture(t.Context(), s.Ref(), true, func(ctx context.Context, c sandbox.Capture) error {
-			_, err := c.ReadRoot(ctx, io.Discard)
+			_, err := c.ReadLayer(ctx, io.Discard)
 			return err
 		})
 		if !fault.Is(err, fault.Conflict) {

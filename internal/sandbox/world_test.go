@@ -58,7 +58,7 @@ func (w *world) full(err error) {
 func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	t.Helper()
 	c := sandbox.Config{
-		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine, Roots: roots{sandboxtest.RootsOf(w.engine.Runtime), w.engine}, Checkpoints: w.memories(),
+		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine, Layers: layers{sandboxtest.LayersOf(w.engine.Runtime), w.engine}, Checkpoints: w.memories(),
 		Guests: w.guests, Images: w.images, Templates: w.templates,
 		Labels: func(_, name string) map[string]string { return map[string]string{"route": name} },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096},
@@ -208,17 +208,17 @@ func (e *engine) Commit(ctx context.Context, id, snapshot string) (string, error
 	return e.Runtime.Commit(ctx, id, snapshot)
 }
 
-// roots are those of an engine.
-type roots struct {
-	sandboxtest.Roots
+// layers are those of an engine.
+type layers struct {
+	sandboxtest.Layers
 	e *engine
 }
 
-func (r roots) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
-	if err := r.e.failing(sandboxtest.OpMakeImage); err != nil {
+func (l layers) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
+	if err := l.e.failing(sandboxtest.OpMakeImage); err != nil {
 		return "", err
 	}
-	return r.Roots.MakeImage(ctx, snapshot, base, layer)
+	return l.Layers.MakeImage(ctx, snapshot, base, layer)
 }
 
 func (e *engine) Remount(ctx context.Context, b sandbox.ContainerSpec) error {

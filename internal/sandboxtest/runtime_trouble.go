@@ -36,7 +36,7 @@ const (
 	OpRecreate    Op = "recreate"
 	OpRemount     Op = "remount"
 	OpCommit      Op = "commit"
-	OpReadRoot    Op = "read-root"
+	OpReadLayer   Op = "read-layer"
 	OpMakeImage   Op = "make-image"
 	OpRemoveCopy  Op = "remove copy"
 	OpRemoveImage Op = "remove image"

@@ -15,7 +15,7 @@ type fakeParts struct {
 	copies   map[boxKey][]fakeEntry
 	images   map[boxKey]bool
 	memories map[boxKey]string
-	layers   []string // as Layers tells
+	layers   []string // as Made tells
 }
 
 // FakeImage is the reference of the image that Commit makes for a snapshot.

@@ -22,7 +22,7 @@ func rootLayer(t *testing.T, e *Engine, id, base string) sandbox.Layer {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "layer")
 	if err == nil {
-		err = e.ReadRoot(t.Context(), id, base, f)
+		err = e.ReadLayer(t.Context(), id, base, f)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ const moreChanges = "touch -r /etc/os-release /tmp/then && head -c $(stat -Lc %s
 
 const moreLook = rootLook + "; md5sum /usr/lib/os-release; cmp /usr/bin/env /usr/bin/zenv; stat -c '%n %a %F %h' /usr/bin/zenv /usr/share/doc/bash /etc/issue /opt/empty; ls /usr/share/doc | wc -l"
 
-func TestReadRoot_MakesTheSameOnTheImage(t *testing.T) {
+func TestReadLayer_MakesTheSameOnTheImage(t *testing.T) {
 	e := openTest(t)
 	b := running(t, e, "patient", func(*sandbox.ContainerSpec) {})
 	if code, out := inside(t, e, b.ID, "0", rootChanges+" && "+moreChanges+" && echo own > /home/agent/own"); code != 0 {
@@ -50,7 +50,7 @@ func TestReadRoot_MakesTheSameOnTheImage(t *testing.T) {
 	}
 	_, want := inside(t, e, b.ID, "0", moreLook)
 	want = strings.Replace(want, "own\n", "", 1)
-	if err := e.ReadRoot(t.Context(), b.ID, "", io.Discard); !fault.Is(err, fault.Conflict) {
+	if err := e.ReadLayer(t.Context(), b.ID, "", io.Discard); !fault.Is(err, fault.Conflict) {
 		t.Errorf("while it runs: %v", err)
 	}
 	if err := e.Freeze(t.Context(), b.ID); err != nil {
@@ -82,7 +82,7 @@ func TestReadRoot_MakesTheSameOnTheImage(t *testing.T) {
 	if _, err := e.MakeImage(t.Context(), sandbox.NewID(), "sandboxd/none:1", layer); !fault.Is(err, fault.NotFound) {
 		t.Errorf("on an image that is not there: %v", err)
 	}
-	if err := e.ReadRoot(t.Context(), b.ID, "sandboxd/none:1", io.Discard); !fault.Is(err, fault.NotFound) {
+	if err := e.ReadLayer(t.Context(), b.ID, "sandboxd/none:1", io.Discard); !fault.Is(err, fault.NotFound) {
 		t.Errorf("of an image that is not there: %v", err)
 	}
 }

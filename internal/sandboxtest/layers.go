@@ -11,15 +11,15 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Roots is a sandbox.Roots of the fake engine. Make it with RootsOf.
-type Roots struct{ r *Runtime }
+// Layers is a sandbox.Layers of the fake engine. Make it with LayersOf.
+type Layers struct{ r *Runtime }
 
-// RootsOf reads and makes the root file systems of the sandboxes of a runtime.
-func RootsOf(r *Runtime) Roots { return Roots{r} }
+// LayersOf reads and makes the layers of the sandboxes of a runtime.
+func LayersOf(r *Runtime) Layers { return Layers{r} }
 
-// ReadRoot implements sandbox.Roots. The layer tells the base, "" for that of the container, and the id of the sandbox.
-func (c Roots) ReadRoot(ctx context.Context, id, base string, to io.Writer) error {
-	if err := c.r.engine.enter(ctx, OpReadRoot); err != nil {
+// ReadLayer implements sandbox.Layers. The layer tells the base, "" for that of the container, and the id of the sandbox.
+func (c Layers) ReadLayer(ctx context.Context, id, base string, to io.Writer) error {
+	if err := c.r.engine.enter(ctx, OpReadLayer); err != nil {
 		return err
 	}
 	if c.r.engine.lacks(base) {
@@ -43,8 +43,8 @@ func (c Roots) ReadRoot(ctx context.Context, id, base string, to io.Writer) erro
 	return errors.Join(err, out.Close())
 }
 
-// MakeImage implements sandbox.Roots. The layer must be one of the fake engine's.
-func (c Roots) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
+// MakeImage implements sandbox.Layers. The layer must be one of the fake engine's.
+func (c Layers) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
 	if err := c.r.engine.enter(ctx, OpMakeImage); err != nil {
 		return "", err
 	}
@@ -70,8 +70,8 @@ func (c Roots) MakeImage(ctx context.Context, snapshot, base string, layer sandb
 	return FakeImage(snapshot), nil
 }
 
-// Layers tells of which images and layers MakeImage has made images, in order.
-func (c Roots) Layers() []string {
+// Made tells of which images and layers MakeImage has made images, in order.
+func (c Layers) Made() []string {
 	c.r.engine.mu.Lock()
 	defer c.r.engine.mu.Unlock()
 	return slices.Clone(c.r.engine.parts.layers)

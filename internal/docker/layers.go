@@ -27,9 +27,9 @@ const rootLimit = 30 * time.Minute
 // enginesOwn is what the engine makes in each container besides what it mounts.
 var enginesOwn = []string{"/.dockerenv", "/dev", "/proc", "/sys", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/etc/mtab"}
 
-// ReadRoot writes what a sandbox has changed of an image, as a layer. See sandbox.Roots. It reads all files of both, a second for some
+// ReadLayer writes what a sandbox has changed of an image, as a layer. See sandbox.Layers. It reads all files of both, a second for some
 // 200 MB.
-func (e *snapshots) ReadRoot(ctx context.Context, id, base string, to io.Writer) (err error) {
+func (e *snapshots) ReadLayer(ctx context.Context, id, base string, to io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, rootLimit)
 	defer cancel()
 	box, err := e.still(ctx, id)
@@ -102,7 +102,7 @@ func newLayerWriter(box container.InspectResponse, to io.Writer) *layerWriter {
 	}
 }
 
-// MakeImage makes the image of a snapshot of an image and a layer above it. See sandbox.Roots. It continues as Commit does when ctx
+// MakeImage makes the image of a snapshot of an image and a layer above it. See sandbox.Layers. It continues as Commit does when ctx
 // ends; a layer that cannot be read then makes it fail.
 func (e *snapshots) MakeImage(ctx context.Context, snapshot, base string, layer sandbox.Layer) (string, error) {
 	ref, part := e.snapshotImages()+":"+snapshot, e.partialImages()+":"+snapshot
