@@ -83,9 +83,7 @@ func (s *server) restoresWhatIsRestored(want, look string) {
 	if out := s.exec("lab", map[string]any{"command": look}); out.Stdout != want {
 		s.t.Errorf("the second time: %+v, want %q", out, want)
 	}
-	if n := len(strings.Fields(s.rootImages())); n != 1 {
-		s.t.Errorf("%d images: %s", n, s.rootImages())
-	}
+	s.until("the deleted one's image is gone", func() bool { return len(strings.Fields(s.rootImages())) == 1 })
 	s.sleeps("lab", "asleep")
 	if out := s.exec("lab", map[string]any{"command": look}); out.Stdout != want {
 		s.t.Errorf("after a sleep: %+v, want %q", out, want)
