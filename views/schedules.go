@@ -22,6 +22,7 @@ type Schedule struct {
 	Target  string // "lab", "All my sandboxes"
 	URL     string // of the sandbox's backups; or ""
 	Place   string // the repository that its backups go to; "" for the backup folder
+	Root    bool   // they have the root file system, too
 	Keep    string // "keeps the last 3 and one a day for 7 days"
 	Test    string // "restore test every week on Sunday at 05:00"; or ""
 	Next    Time   // zero while it is paused
@@ -75,6 +76,7 @@ type ScheduleForm struct {
 	Name    Field
 	Target  LogChoice
 	Place   LogChoice // the repositories, if there are any
+	Root    bool
 	Every   LogChoice
 	At      Field // "03:30"
 	Weekday LogChoice

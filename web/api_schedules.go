@@ -26,6 +26,7 @@ type scheduleShape struct {
 	Zone       string            `json:"zone"`
 	Target     targetShape       `json:"target"`
 	Repository string            `json:"repository"` // "" for the backup folder
+	Root       bool              `json:"root"`
 	Keep       keepShape         `json:"keep"`
 	TestCron   string            `json:"test_cron"` // "" for never
 	CreatedAt  time.Time         `json:"created_at"`
@@ -109,7 +110,7 @@ func (s *scheduleSights) shape(ctx context.Context, one schedule.Schedule) (sche
 		return scheduleShape{}, err
 	}
 	out := scheduleShape{
-		ID: one.ID, Name: one.Name, Owner: owner, Enabled: one.Enabled, Cron: one.Cron, Zone: one.Zone, Repository: one.Repository, Keep: keepShape(one.Keep),
+		ID: one.ID, Name: one.Name, Owner: owner, Enabled: one.Enabled, Cron: one.Cron, Zone: one.Zone, Repository: one.Repository, Root: one.Root, Keep: keepShape(one.Keep),
 		TestCron: one.TestCron, CreatedAt: one.Created.UTC(), NextTestAt: timeOrNull(one.NextTest), Next: []time.Time{},
 	}
 	if one.Enabled {
@@ -222,6 +223,7 @@ type scheduleBody struct {
 	Zone       *string      `json:"zone"`
 	Target     *targetShape `json:"target"`
 	Repository *string      `json:"repository"`
+	Root       *bool        `json:"root"`
 	Keep       *keepShape   `json:"keep"`
 	TestCron   *string      `json:"test_cron"`
 }
@@ -235,6 +237,9 @@ func (b scheduleBody) over(one *schedule.Schedule, target schedule.Target) {
 	}
 	if b.Enabled != nil {
 		one.Enabled = *b.Enabled
+	}
+	if b.Root != nil {
+		one.Root = *b.Root
 	}
 	if b.Keep != nil {
 		one.Keep = schedule.Keep(*b.Keep)

@@ -52,8 +52,8 @@ func TestSchedules_AreMadeRunChangedAndDeleted(t *testing.T) {
 	if w.call("ada", "GET", "/api/v1/backups/"+runs.Runs[0].Items[0].Backup, "").is(http.StatusOK).into(&b); b.Schedule != s.ID || b.ExpiresAt != nil {
 		t.Errorf("the backup is %+v", b)
 	}
-	w.call("ada", "PATCH", one, `{"enabled": false, "keep": {"last": 1}, "test_cron": "@weekly"}`).is(http.StatusOK).into(&s)
-	if s.Enabled || len(s.Next) != 0 || s.Keep != (keepShape{Last: 1}) || s.TestCron != "@weekly" || s.Cron != "30 3 * * *" {
+	w.call("ada", "PATCH", one, `{"enabled": false, "root": true, "keep": {"last": 1}, "test_cron": "@weekly"}`).is(http.StatusOK).into(&s)
+	if s.Enabled || !s.Root || len(s.Next) != 0 || s.Keep != (keepShape{Last: 1}) || s.TestCron != "@weekly" || s.Cron != "30 3 * * *" {
 		t.Errorf("changed %+v", s)
 	}
 	golden(t, "schedule", []byte(fixed.Replace(w.call("ada", "GET", one, "").Body.String())))

@@ -67,7 +67,7 @@ func (s *scheduleHandlers) formOf(ctx context.Context, r *request, one schedule.
 	v := views.ScheduleForm{
 		ID: one.ID, Name: views.Field{Value: one.Name}, Every: choiceOf(p.every, everyChoices), At: views.Field{Value: p.at}, Weekday: choiceOf(p.weekday, weekdayChoices()),
 		Cron: views.Field{Value: one.Cron}, Zone: views.Field{Value: one.Zone}, Last: number(one.Keep.Last), Daily: number(one.Keep.Daily), Weekly: number(one.Keep.Weekly),
-		Monthly: number(one.Keep.Monthly), Test: choiceOf(one.TestCron, testChoices), Preview: s.preview(one), Place: s.placeChoice(one.Repository),
+		Monthly: number(one.Keep.Monthly), Test: choiceOf(one.TestCron, testChoices), Preview: s.preview(one), Place: s.placeChoice(one.Repository), Root: one.Root,
 	}
 	var err error
 	v.Target, err = s.targetChoice(ctx, r, one.Target)
@@ -127,6 +127,7 @@ func readSchedule(r *request, values func(string) string, one *schedule.Schedule
 	entered := func(name string) string { return strings.TrimSpace(values(name)) }
 	p := plan{every: entered("every"), at: entered("at"), weekday: entered("weekday"), cron: entered("cron")}
 	one.Name, one.Cron, one.Zone, one.Repository, one.TestCron = entered("name"), p.expression(), entered("zone"), entered("repository"), entered("test")
+	one.Root = entered("root") != ""
 	switch target := values("target"); {
 	case strings.HasPrefix(target, scopeBox):
 		one.Target = schedule.Target{Kind: schedule.One, SandboxID: strings.TrimPrefix(target, scopeBox)}
@@ -190,7 +191,7 @@ func (s *scheduleHandlers) submitEditSchedule(ctx context.Context, r *request) (
 		}
 	}
 	_, err = s.cfg.Schedules.Update(ctx, one.ID, func(c *schedule.Schedule) {
-		c.Name, c.Cron, c.Zone, c.Target, c.Repository, c.Keep, c.TestCron = entered.Name, entered.Cron, entered.Zone, entered.Target, entered.Repository, entered.Keep, entered.TestCron
+		c.Name, c.Cron, c.Zone, c.Target, c.Repository, c.Root, c.Keep, c.TestCron = entered.Name, entered.Cron, entered.Zone, entered.Target, entered.Repository, entered.Root, entered.Keep, entered.TestCron
 	})
 	return r.back(scheduleURL(one.ID, "")), err
 }

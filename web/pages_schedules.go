@@ -104,7 +104,7 @@ func (s *scheduleHandlers) detail(ctx context.Context, r *request, one schedule.
 func (s *scheduleSights) item(ctx context.Context, r *request, one schedule.Schedule, back string) (v views.Schedule, err error) {
 	now := s.cfg.Now()
 	v = views.Schedule{
-		ID: one.ID, Name: one.Name, When: planOf(one.Cron).words(), Zone: one.Zone, Place: one.Repository, Keep: "Keeps " + keepText(one.Keep), Paused: !one.Enabled,
+		ID: one.ID, Name: one.Name, When: planOf(one.Cron).words(), Zone: one.Zone, Place: one.Repository, Root: one.Root, Keep: "Keeps " + keepText(one.Keep), Paused: !one.Enabled,
 		Next: timeOf(one.Next, now), Back: back, Last: views.State{Tone: "still", Icon: "clock", Text: "Not run yet", Bar: views.BarNone},
 	}
 	if v.Next.Machine != "" {

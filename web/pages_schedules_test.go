@@ -150,8 +150,8 @@ func TestScheduleForm_BeginsWithTheSandboxAndPreviews(t *testing.T) {
 	if attr(v.need("#schedule-at"), "value") != "03:30" || attr(v.need("#schedule-zone"), "value") != "Europe/Berlin" {
 		t.Errorf("edits %s", v.Body)
 	}
-	s.post("ada", "/schedules/"+one.ID+"/edit", scheduleEntries("mine", "every", "hour", "next", "/schedules")).leads("/schedules")
-	if now, err := s.server.cfg.Schedules.Schedule(t.Context(), one.ID); err != nil || now.Cron != "0 * * * *" || now.Target.Kind != schedule.Mine {
+	s.post("ada", "/schedules/"+one.ID+"/edit", scheduleEntries("mine", "every", "hour", "root", "on", "next", "/schedules")).leads("/schedules")
+	if now, err := s.server.cfg.Schedules.Schedule(t.Context(), one.ID); err != nil || now.Cron != "0 * * * *" || now.Target.Kind != schedule.Mine || !now.Root {
 		t.Errorf("changed %+v, %v", now, err)
 	}
 }

@@ -186,6 +186,7 @@ func (p *planning) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.template, "template", "", "cover the sandboxes of this template, of all users")
 	f.BoolVar(&p.all, "all", false, "cover all sandboxes, of all users")
 	f.StringVar(&p.Repository, "repository", "", "make the backups in this repository; in the backup folder if empty")
+	f.BoolVar(&p.Root, "root", false, "with what was changed of the root file systems, such as installed packages")
 	f.IntVar(&p.keep.Last, "keep-last", 3, "backups of each sandbox that stay: the last ones")
 	f.IntVar(&p.keep.Daily, "keep-daily", 7, "and one of each of so many days")
 	f.IntVar(&p.keep.Weekly, "keep-weekly", 4, "and one of each of so many weeks")

@@ -44,7 +44,7 @@ func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, e
 			if e.Repository != o.Repository && o.Schedule == "" {
 				return Backup{}, false, fault.New(fault.Conflict, "A backup of %s is being made in another place. Wait for that, or cancel it.", box.Name)
 			}
-			if o.Root && !e.Root {
+			if o.Root && !e.Root && o.Schedule == "" {
 				return Backup{}, false, fault.New(fault.Conflict, "A backup of %s without its root file system is being made. Wait for that, or cancel it.", box.Name)
 			}
 			return e.Backup, false, nil

@@ -79,14 +79,14 @@ func (s stored) read(ctx context.Context, b Backup) (repository.Stream, error) {
 func (s stored) stream(ctx context.Context, e *entry, w io.Writer, ref sandbox.Ref, live bool) (about []byte, err error) {
 	err = s.Sandboxes.Capture(ctx, ref, live, func(ctx context.Context, c sandbox.Capture) error {
 		m := manifestOf(c, e, s.Version)
-		root, err := roots{s.Service}.rootFor(ctx, e, c, m)
+		root, err := roots(s).rootFor(ctx, e, c, m)
 		if err != nil {
 			return err
 		}
 		defer root.Close()
 		judge := newJudge(ctx, m)
 		out := bufio.NewWriterSize(io.MultiWriter(w, judge.in), readAhead)
-		stats, err := roots{s.Service}.entries(ctx, e, c, m, root, out)
+		stats, err := roots(s).entries(ctx, e, c, m, root, out)
 		s.update(e, func(b *Backup) { b.Stats, b.Still = stats, c.Still })
 		if err == nil {
 			_, err = out.Write(make([]byte, endSize))

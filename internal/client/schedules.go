@@ -19,6 +19,7 @@ type Schedule struct {
 	Zone       string         `json:"zone"`
 	Target     ScheduleTarget `json:"target"`
 	Repository string         `json:"repository"` // "" for the backup folder
+	Root       bool           `json:"root"`       // with the root file systems
 	Next       []time.Time    `json:"next"`
 	LastRun    *ScheduleRun   `json:"last_run"` // nil when there was none
 }
@@ -62,6 +63,7 @@ type NewSchedule struct {
 	Zone       string         `json:"zone"`
 	Target     ScheduleTarget `json:"target"`
 	Repository string         `json:"repository,omitempty"` // "" for the backup folder
+	Root       bool           `json:"root,omitempty"`       // with the root file systems
 	Keep       *ScheduleKeep  `json:"keep,omitempty"`       // nil for what the server keeps by default
 	TestCron   string         `json:"test_cron"`
 }

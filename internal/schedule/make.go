@@ -40,7 +40,7 @@ func (m backupMaker) begin(ctx context.Context, one Schedule, box sandbox.Sandbo
 	defer cancel()
 	release, err = m.turns.Acquire(limited, box.ID, 1, -1)
 	for begun := false; err == nil && !begun; {
-		if b, begun, err = m.c.Backups.Begin(box, backup.Options{Schedule: one.ID, Repository: one.Repository}); err == nil && !begun {
+		if b, begun, err = m.c.Backups.Begin(box, backup.Options{Schedule: one.ID, Repository: one.Repository, Root: one.Root}); err == nil && !begun {
 			_, _ = m.c.Backups.Wait(limited, b.ID) // how that ends is told to the one who asked for it
 			err = limited.Err()
 		}

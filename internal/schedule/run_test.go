@@ -284,12 +284,12 @@ func TestRun_TheSecondTryTakesThePlaceOfTheFirst(t *testing.T) {
 
 func TestRun_InARepositoryLeavesWhatCannotBeReached(t *testing.T) {
 	within(t, func(w *world) {
-		s := w.create(nightly(func(s *schedule.Schedule) { s.Repository = "nas" }))
+		s := w.create(nightly(func(s *schedule.Schedule) { s.Repository, s.Root = "nas", true }))
 		w.pass(3*day + time.Hour)
 		reach := func(problem string) {
 			for id, b := range w.backups {
-				if b.Repository != "nas" {
-					t.Errorf("made in %q", b.Repository)
+				if b.Repository != "nas" || !b.Root {
+					t.Errorf("made %+v", b)
 				}
 				b.Unreachable = problem
 				w.backups[id] = b

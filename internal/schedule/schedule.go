@@ -56,6 +56,7 @@ type Schedule struct {
 	Zone       string // IANA name
 	Target     Target
 	Repository string // where its backups go; "" for the backup folder
+	Root       bool   // they have what was changed of the root file system, too
 	Keep       Keep
 	TestCron   string // when the newest backups are restored as a test; "" for never
 	Enabled    bool

@@ -223,7 +223,7 @@ func (m maker) Begin(box sandbox.Sandbox, o backup.Options) (backup.Backup, bool
 		}
 	}
 	m.n++
-	b := backup.Backup{ID: fmt.Sprintf("%016x", m.n), SandboxID: box.ID, Sandbox: box.Name, Schedule: o.Schedule, Repository: o.Repository, Created: time.Now().UTC(), State: backup.Making}
+	b := backup.Backup{ID: fmt.Sprintf("%016x", m.n), SandboxID: box.ID, Sandbox: box.Name, Schedule: o.Schedule, Repository: o.Repository, Root: o.Root, Created: time.Now().UTC(), State: backup.Making}
 	m.backups[b.ID] = b
 	return b, true, nil
 }

@@ -289,6 +289,12 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("snapshots %+v, %v", list, err)
 		}
 	},
+	20: func(t *testing.T, d *DB) {
+		list, err := d.Schedules().Schedules(t.Context())
+		if err != nil || len(list) != 1 || !list[0].Root {
+			t.Errorf("schedules %+v, %v", list, err)
+		}
+	},
 }
 
 func TestMigrate_PooledSandboxKeepsWhatItWasMadeFrom(t *testing.T) {

@@ -19,7 +19,7 @@ var _ schedule.Store = (*Schedules)(nil)
 func (d *DB) Schedules() *Schedules { return &Schedules{d} }
 
 const (
-	scheduleColumns = `id, owner, name, cron, zone, target, sandbox, template, repository, keep_last, keep_daily, keep_weekly, keep_monthly, test_cron, enabled, created, changed, next, next_test`
+	scheduleColumns = `id, owner, name, cron, zone, target, sandbox, template, repository, root, keep_last, keep_daily, keep_weekly, keep_monthly, test_cron, enabled, created, changed, next, next_test`
 	runColumns      = `id, schedule, work, state, due, missed, began, ended, problem, items`
 )
 
@@ -40,19 +40,19 @@ func (s *Schedules) Schedules(ctx context.Context) (list []schedule.Schedule, er
 }
 
 func scanSchedule(r row) (o schedule.Schedule, err error) {
-	return o, r.Scan(&o.ID, &o.Owner, &o.Name, &o.Cron, &o.Zone, &o.Target.Kind, &o.Target.SandboxID, &o.Target.Template, &o.Repository,
+	return o, r.Scan(&o.ID, &o.Owner, &o.Name, &o.Cron, &o.Zone, &o.Target.Kind, &o.Target.SandboxID, &o.Target.Template, &o.Repository, &o.Root,
 		&o.Keep.Last, &o.Keep.Daily, &o.Keep.Weekly, &o.Keep.Monthly, &o.TestCron, &o.Enabled, into{t: &o.Created}, into{t: &o.Changed},
 		into{&o.Next, true}, into{&o.NextTest, true})
 }
 
 // Put adds a schedule, or changes the one with its id. NotFound when its owner is gone.
 func (s *Schedules) Put(ctx context.Context, o schedule.Schedule) error {
-	const put = `INSERT INTO schedules (` + scheduleColumns + `) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET
-		(name, cron, zone, target, sandbox, template, repository, keep_last, keep_daily, keep_weekly, keep_monthly, test_cron, enabled, changed, next, next_test) =
-		(excluded.name, excluded.cron, excluded.zone, excluded.target, excluded.sandbox, excluded.template, excluded.repository, excluded.keep_last, excluded.keep_daily,
+	const put = `INSERT INTO schedules (` + scheduleColumns + `) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET
+		(name, cron, zone, target, sandbox, template, repository, root, keep_last, keep_daily, keep_weekly, keep_monthly, test_cron, enabled, changed, next, next_test) =
+		(excluded.name, excluded.cron, excluded.zone, excluded.target, excluded.sandbox, excluded.template, excluded.repository, excluded.root, excluded.keep_last, excluded.keep_daily,
 		excluded.keep_weekly, excluded.keep_monthly, excluded.test_cron, excluded.enabled, excluded.changed, excluded.next, excluded.next_test)`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, put, o.ID, o.Owner, o.Name, o.Cron, o.Zone, string(o.Target.Kind), o.Target.SandboxID, o.Target.Template, o.Repository,
+		_, err := tx.ExecContext(ctx, put, o.ID, o.Owner, o.Name, o.Cron, o.Zone, string(o.Target.Kind), o.Target.SandboxID, o.Target.Template, o.Repository, o.Root,
 			o.Keep.Last, o.Keep.Daily, o.Keep.Weekly, o.Keep.Monthly, o.TestCron, o.Enabled, stamp(o.Created), stamp(o.Changed),
 			stampOrNull(o.Next), stampOrNull(o.NextTest))
 		return userGone(err)

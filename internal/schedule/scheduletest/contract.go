@@ -38,7 +38,7 @@ func StoreContract(t *testing.T, open func(t *testing.T) schedule.Store) {
 func Schedule(id string, minutes int) schedule.Schedule {
 	at := time.Date(2026, 11, 21, 9, minutes, 0, 123456000, time.UTC)
 	return schedule.Schedule{
-		ID: id, Name: "Every ‘night’", Owner: Owner, Cron: "30 3 * * *", Zone: "Europe/Berlin", Repository: "nas", TestCron: "@weekly", Enabled: true,
+		ID: id, Name: "Every ‘night’", Owner: Owner, Cron: "30 3 * * *", Zone: "Europe/Berlin", Repository: "nas", Root: true, TestCron: "@weekly", Enabled: true,
 		Target: schedule.Target{Kind: schedule.One, SandboxID: "00000000000000aa", Template: "base"}, Keep: schedule.Keep{Last: 3, Daily: 7, Weekly: 4, Monthly: 12},
 		Created: at, Changed: at.Add(time.Second), Next: at.Add(time.Hour), NextTest: at.Add(2 * time.Hour),
 	}

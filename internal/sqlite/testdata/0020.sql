@@ -1,0 +1,1 @@
+UPDATE schedules SET root = 1 WHERE name = 'Every night';
