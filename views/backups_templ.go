@@ -373,7 +373,7 @@ func BackUpPart(b BackUp) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<p class=\"menu-head hint\">A running sandbox is frozen while it is backed up. Without that its programs keep running, and files that they write meanwhile may be half-written in the backup. The root file system can only be read while it is frozen.</p><div class=\"menu-line\"></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<p class=\"menu-head hint\">A running sandbox is frozen while it is backed up. Without that its programs keep running, and files that they write meanwhile may be half-written in the backup. Its root file system can only be read while it is frozen, which takes some 15 seconds more.</p><div class=\"menu-line\"></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

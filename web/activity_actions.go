@@ -144,7 +144,7 @@ var recordings = []recording{
 	{post, "/sandboxes/:name/snapshots/:id/delete", "snapshot.delete", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/restore", "sandbox.revert", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/undo", "sandbox.revert", nil, ""},
-	{post, "/sandboxes/:name/snapshots/:id/template", "template.change", nil, ""},
+	{post, "/sandboxes/:name/snapshots/:id/template", "template.change", entered("name"), ""},
 	{post, "/sandboxes/:name/update", "", nil, whenItEnds},
 	{post, "/sandboxes/:name/clone", "sandbox.clone", nil, ""},
 

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -181,7 +182,12 @@ func (s *backupHandlers) apiDownload(ctx context.Context, r *request, _ none) (r
 	if r.wantsHead() { // there is none yet
 		return reply{status: http.StatusNoContent}, nil
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.query("live") == "true", Root: r.query("root") == "true"})
+	live, liveErr := r.flag("live")
+	root, rootErr := r.flag("root")
+	if err := errors.Join(liveErr, rootErr); err != nil {
+		return reply{}, err
+	}
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: live, Root: root})
 	if err != nil {
 		return reply{}, err
 	}
@@ -306,9 +312,13 @@ func (s *backupHandlers) receiving(act func(ctx context.Context, r *request) (re
 
 // archive gives the archive that a request brings, or the backup that ?backup= names.
 func (s *backupHandlers) archive(ctx context.Context, r *request) (*backup.Archive, error) {
+	homeOnly, err := r.flag("home_only")
+	if err != nil {
+		return nil, err
+	}
 	a, err := s.wholeArchive(ctx, r, r.query("backup"))
 	if err == nil {
-		a.HomeOnly = r.query("home_only") == "true"
+		a.HomeOnly = homeOnly
 	}
 	return a, err
 }
@@ -333,11 +343,15 @@ func (s *backupHandlers) apiRestore(ctx context.Context, r *request) (reply, err
 	if err != nil {
 		return reply{}, err
 	}
+	saveFirst, err := r.flag("save_first")
+	if err != nil {
+		return reply{}, err
+	}
 	a, err := s.archive(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}
-	if err := s.cfg.Backups.Restore(ctx, h.Sandbox(), a, r.query("save_first") == "true"); err != nil {
+	if err := s.cfg.Backups.Restore(ctx, h.Sandbox(), a, saveFirst); err != nil {
 		return reply{}, err
 	}
 	box, err := h.Current(ctx)

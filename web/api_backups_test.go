@@ -41,12 +41,13 @@ func TestBackups_AreMadeDownloadedAndRestored(t *testing.T) {
 		body  string
 		query string
 		want  int
-	}{{all.Body.String(), "", 200}, {"", "?save_first=true&backup=" + b.ID, 200}, {"no archive", "", 400}, {"", "?backup=1", 400}} {
+	}{{all.Body.String(), "", 200}, {"", "?save_first=true&backup=" + b.ID, 200}, {"no archive", "", 400}, {"", "?backup=1", 400}, {"", "?home_only=yes&backup=" + b.ID, 400}, {"", "?save_first=1&backup=" + b.ID, 400}} {
 		w.homes.text = "new"
 		if w.call("ada", "PUT", "/api/v1/sandboxes/lab/restore"+c.query, c.body, anyBytes...).is(c.want); (w.homes.text == "old") != (c.want == 200) {
 			t.Errorf("%.10q%s: the home has %q", c.body, c.query, w.homes.text)
 		}
 	}
+	w.call("ada", "GET", "/api/v1/sandboxes/lab/backup?root=1", "").is(http.StatusBadRequest)
 	w.call("ada", "POST", "/api/v1/restore?name=other", all.Body.String(), anyBytes...).is(http.StatusCreated)
 	w.call("ada", "POST", "/api/v1/restore?name=lab&backup="+b.ID, "").is(http.StatusConflict)
 	w.call("ada", "POST", "/api/v1/restore?name=lab", "is not read", anyBytes...).problem(http.StatusConflict, "conflict", "name")

@@ -56,7 +56,7 @@ func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 	}
 	if l.only != "" {
 		l.state = l.pending[l.only].State
-		out.add("build-log", views.Replace, views.BuildLog(l.server.workspace.buildLog(l.only)))
+		out.add("build-log", views.Replace, views.BuildLog(l.log(l.state)))
 	}
 	return l.tell(ctx, false, out)
 }
@@ -114,12 +114,21 @@ func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
 	return nil
 }
 
+// log is the log of the last build. One that is under way has at least an empty line: others will follow.
+func (l *liveTemplates) log(now catalog.ImageState) string {
+	text := l.server.workspace.buildLog(l.only)
+	if now == catalog.ImageBuilding {
+		return cmp.Or(text, "\n")
+	}
+	return text
+}
+
 // tellLog adds lines to the log; a build that has just begun starts it anew.
 func (l *liveTemplates) tellLog(status catalog.ImageStatus, out *parts) {
 	lines := l.lines
 	l.lines = nil
 	if status.State == catalog.ImageBuilding && l.state != catalog.ImageBuilding {
-		out.add("build-log", views.Replace, views.BuildLog(cmp.Or(l.server.workspace.buildLog(l.only), "\n"))) // lines will follow
+		out.add("build-log", views.Replace, views.BuildLog(l.log(status.State)))
 	} else if len(lines) > 0 {
 		out.add("build-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ func (s *backupFormHandlers) restoreForm(ctx context.Context, r *request, v view
 	}
 	v.About, v.Lost, v.Next = s.about(b), replaced(h.Sandbox()), r.origin(backupsURL(h.Name()))
 	if b.Root {
-		v.Lost = append(v.Lost, "What is installed or changed outside of its home is replaced, too, unless only the home is restored.")
+		v.Lost = slices.Insert(v.Lost, 1, "What is installed or changed outside of its home is replaced, too, unless only the home is restored.")
 	}
 	if r.byScript() {
 		return views.RestoreBackupSheet(v), nil

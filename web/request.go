@@ -77,6 +77,19 @@ func (e *ending) end() {
 // query gives a query parameter, or "".
 func (r *request) query(name string) string { return r.http.URL.Query().Get(name) }
 
+// flag gives a parameter of the query that is true or false, and false when it is not there. Invalid for anything else.
+func (r *request) flag(name string) (bool, error) {
+	switch r.query(name) {
+	case "":
+		return false, nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fault.Field(name, "%s is true or false.", name)
+}
+
 // wantsHead says whether only the head of the answer is wanted.
 func (r *request) wantsHead() bool { return r.http.Context().Value(headOnly{}) != nil }
 

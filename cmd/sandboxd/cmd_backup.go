@@ -267,7 +267,11 @@ func (o *backing) tell(b client.Backup) error {
 	if o.stays {
 		where = "Saved"
 	}
-	lines := []string{fmt.Sprintf("%s: %s, with %s in %d files and %d folders.", where, size, text.Size(b.Bytes), b.Files, b.Folders)}
+	content := fmt.Sprintf("with %s in %d files and %d folders", text.Size(b.Bytes), b.Files, b.Folders)
+	if b.Root {
+		content += " of the home, and the root file system"
+	}
+	lines := []string{fmt.Sprintf("%s: %s, %s.", where, size, content)}
 	if !b.Consistent {
 		lines = append(lines, "Programs ran meanwhile: files that they were writing may be incomplete.")
 	}

@@ -38,7 +38,7 @@ killed with all its children. It wakes a sandbox that is asleep, and keeps it aw
 		Example: `  sandboxd exec lab -- go test ./...
   sandboxd exec -it lab -- bash
   sandboxd exec -i lab -- sh -c 'cat >data.csv' <data.csv
-  sandboxd exec -u root -w / -e DEBIAN_FRONTEND=noninteractive lab -- apt-get install -y jq`,
+  sandboxd exec -u root -w / -e DEBIAN_FRONTEND=noninteractive lab -- sh -c 'apt-get update && apt-get install -y jq'`,
 		Args: cobra.MinimumNArgs(2),
 	})
 	f := cmd.Flags()

@@ -162,7 +162,11 @@ func (o *restoring) allowed(ctx context.Context) error {
 	case !o.New && err != nil:
 		return err
 	case !o.New:
-		return confirm(o.cmd, o.yes, o.Sandbox, "This replaces all files in the home of "+o.Sandbox+" and ends its programs.")
+		what := "This replaces all files in the home of " + o.Sandbox + " and ends its programs. If the backup has the root file system, that is replaced, too: leave it out with --home-only."
+		if o.HomeOnly {
+			what = "This replaces all files in the home of " + o.Sandbox + " and ends its programs."
+		}
+		return confirm(o.cmd, o.yes, o.Sandbox, what)
 	case err == nil:
 		return fault.Field("name", "There is a sandbox called %s already. Choose another name, or leave --new out to replace its files.", o.Sandbox)
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):

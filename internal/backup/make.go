@@ -32,7 +32,7 @@ func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, e
 		return Backup{}, false, err
 	}
 	if o.Root && o.Live {
-		return Backup{}, false, fault.Field("root", "The root file system can only be read while the sandbox is frozen. Leave out one of root and live.")
+		return Backup{}, false, fault.Field("root", "The root file system can only be read while the sandbox is frozen. Choose one: with it, or without freezing the sandbox.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -131,6 +131,9 @@ func (s *Service) Archive(id string) (*Archive, error) {
 // settings stay. saveFirst has the current home backed up, without which nothing is restored. It closes the archive. Conflict
 // while another archive is being restored there; other kinds as for sandbox.Manager's.
 func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, saveFirst bool) error {
+	if err := a.rootFits(box.Spec.Template, box.Spec.Image); err != nil {
+		return errors.Join(err, a.Close())
+	}
 	return s.detached(ctx, box.ID, a, func(ctx context.Context) error {
 		if saveFirst {
 			if err := s.saved(ctx, box, a.restoresRoot()); err != nil {
@@ -164,6 +167,9 @@ func (s *Service) saved(ctx context.Context, box sandbox.Sandbox, root bool) err
 // archive's sandbox was, if it says that. It closes the archive. Invalid when neither says what it is made from.
 func (s *Service) RestoreNew(ctx context.Context, r sandbox.Request, a *Archive) (sandbox.Sandbox, error) {
 	r, from, err := request(r, a)
+	if err == nil {
+		err = a.rootFits(r.Template, r.Image)
+	}
 	if err != nil {
 		return sandbox.Sandbox{}, errors.Join(err, a.Close())
 	}

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -116,6 +117,15 @@ func (r *rootCheck) end() error {
 func (a *Archive) HasRoot() bool { return a.Manifest != nil && a.Manifest.Root != nil }
 
 func (a *Archive) restoresRoot() bool { return a.HasRoot() && !a.HomeOnly }
+
+// rootFits is Invalid when a root file system is to be restored to what is not made from the same template or image: it would lack what that has.
+func (a *Archive) rootFits(template, image string) error {
+	if !a.restoresRoot() || a.Manifest.Sandbox.Template == template && a.Manifest.Sandbox.Image == image {
+		return nil
+	}
+	return fault.Field("template", "The root file system in the backup is for %s, and this sandbox is made from %s. Restore only the home (home_only), or make a sandbox from %s.",
+		cmp.Or(a.Manifest.Sandbox.Template, a.Manifest.Sandbox.Image), cmp.Or(template, image), cmp.Or(a.Manifest.Sandbox.Template, a.Manifest.Sandbox.Image))
+}
 
 // rootfs gives the root file system of an archive that has one, in a file without a name. closeRoot is never nil.
 func (s roots) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {

@@ -101,6 +101,34 @@ func TestBackup_WithItsRootIsTestedAndSavedFirst(t *testing.T) {
 	}
 }
 
+// TestRestore_ARootOfAnotherTemplateIsRefused has one that is a layer above an image which the other template does not have.
+func TestRestore_ARootOfAnotherTemplateIsRefused(t *testing.T) {
+	s, boxes := open(t, nil)
+	lab := box("lab")
+	boxes.put(lab.ID, "file", "home")
+	b := withRoot(t, s, lab, "")
+	for homeOnly, want := range map[bool]bool{false: false, true: true} {
+		a, err := s.Archive(b.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.HomeOnly = homeOnly
+		_, err = s.RestoreNew(t.Context(), sandbox.Request{Name: "two", Owner: "ann", Template: "node"}, a)
+		if (err == nil) != want || err != nil && fault.FieldOf(err) != "template" {
+			t.Errorf("new, home only %t: %v", homeOnly, err)
+		}
+		if a, err = s.Archive(b.ID); err != nil {
+			t.Fatal(err)
+		}
+		other := lab
+		other.Spec.Template = "node"
+		a.HomeOnly = homeOnly
+		if err = s.Restore(t.Context(), other, a, false); (err == nil) != want {
+			t.Errorf("in place, home only %t: %v", homeOnly, err)
+		}
+	}
+}
+
 func TestBegin_SaysWhatCannotBeHadWithTheRoot(t *testing.T) {
 	s, boxes := open(t, nil)
 	boxes.hold = make(chan struct{})
