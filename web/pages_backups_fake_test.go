@@ -73,8 +73,8 @@ func (f *stageHomes) RestoreWithRoot(ctx context.Context, ref sandbox.Ref, _ san
 }
 
 // stageRoot is a root file system in which nothing has changed.
-func stageRoot(_ context.Context, to io.Writer) (string, error) {
-	return "base:1", tar.NewWriter(to).Close()
+func stageRoot(_ context.Context, to io.Writer) (string, archive.Stats, error) {
+	return "base:1", archive.Stats{}, tar.NewWriter(to).Close()
 }
 
 func (f *stageHomes) CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error) {

@@ -54,7 +54,8 @@ type Loss struct {
 	Reason string `json:"reason"`
 }
 
-func (s *Stats) lose(path, reason string) {
+// Lose adds something that is lost.
+func (s *Stats) Lose(path, reason string) {
 	if len(s.Lost) == maxLosses {
 		s.MoreLost++
 		return

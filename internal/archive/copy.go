@@ -22,7 +22,7 @@ func Copy(ctx context.Context, from, to *os.File, o Options) (Stats, error) {
 		err = finished
 	}
 	for _, l := range w.stats.Lost {
-		x.stats.lose(l.Path, l.Reason)
+		x.stats.Lose(l.Path, l.Reason)
 	}
 	x.stats.MoreLost += w.stats.MoreLost
 	return x.stats, err
@@ -90,7 +90,7 @@ func (x *extractor) copyPart(fd int, name string, part extent) error {
 				return fmt.Errorf("read: %w", err)
 			}
 			if n == 0 {
-				x.stats.lose(name, "was cut while it was read; zeros follow")
+				x.stats.Lose(name, "was cut while it was read; zeros follow")
 				return x.counted(end - at)
 			}
 			if err := pwriteAt(fd, x.buf[:n], at); err != nil {

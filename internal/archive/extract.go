@@ -117,7 +117,7 @@ func (x *extractor) one(e *entry) error {
 		return x.link(e)
 	}
 	x.stats.Files--
-	x.stats.lose(e.Name, "is a device")
+	x.stats.Lose(e.Name, "is a device")
 	return nil
 }
 
@@ -369,12 +369,12 @@ func (x *extractor) dress(fd int, h *tar.Header) error {
 
 // attributes sets those of an entry. What the file system does not have, or is not for us to set, is lost.
 func (x *extractor) attributes(h *tar.Header, set func(name string, value []byte) error) error {
-	for _, a := range noted(h, func(reason string) { x.stats.lose(h.Name, reason) }) {
+	for _, a := range noted(h, func(reason string) { x.stats.Lose(h.Name, reason) }) {
 		err := again(func() error { return set(a.name, []byte(a.value)) })
 		switch {
 		case err == nil:
 		case err == unix.EOPNOTSUPP || err == unix.EPERM || err == unix.ERANGE || err == unix.E2BIG || err == unix.EINVAL:
-			x.stats.lose(h.Name, "has an attribute that cannot be kept here: "+strings.ToValidUTF8(a.name, "\uFFFD"))
+			x.stats.Lose(h.Name, "has an attribute that cannot be kept here: "+strings.ToValidUTF8(a.name, "\uFFFD"))
 		default:
 			return fmt.Errorf("set the attribute %q: %w", a.name, err)
 		}

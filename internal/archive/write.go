@@ -96,15 +96,15 @@ func (w *writer) entry(dir int, name, path string) error {
 	err := lstatAt(dir, name, &st)
 	switch {
 	case err == unix.ENOENT:
-		w.stats.lose(path, "was removed while it was read")
+		w.stats.Lose(path, "was removed while it was read")
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at %q: %w", path, err)
 	case len(path) > wire.MaxPath || len(path) == wire.MaxPath && folder(&st): // a slash follows the name of a folder
-		w.stats.lose(path[:wire.MaxFileName]+"…", fmt.Sprintf("has a path longer than %d bytes", wire.MaxPath))
+		w.stats.Lose(path[:wire.MaxFileName]+"…", fmt.Sprintf("has a path longer than %d bytes", wire.MaxPath))
 		return nil
 	case st.Dev != w.dev:
-		w.stats.lose(path, "is on another file system")
+		w.stats.Lose(path, "is on another file system")
 		return nil
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -127,9 +127,9 @@ func (w *writer) entry(dir int, name, path string) error {
 	case unix.S_IFIFO:
 		return w.other(dir, name, header(path, &st, tar.TypeFifo), &st)
 	case unix.S_IFSOCK:
-		w.stats.lose(path, "is a socket")
+		w.stats.Lose(path, "is a socket")
 	default:
-		w.stats.lose(path, "is a device")
+		w.stats.Lose(path, "is a device")
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (w *writer) again(h *tar.Header, st *unix.Stat_t) (done bool, err error) {
 	case len(w.links) < maxLinks:
 		w.links[id] = h.Name
 	default:
-		w.stats.lose(h.Name, "is not kept as another name of the same file: there are too many")
+		w.stats.Lose(h.Name, "is not kept as another name of the same file: there are too many")
 	}
 	return false, nil
 }
@@ -197,12 +197,12 @@ func (w *writer) regular(dir int, name, path string) error {
 		return fmt.Errorf("look at %q: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		w.stats.lose(path, "changed while it was read")
+		w.stats.Lose(path, "changed while it was read")
 		return nil
 	}
 	holes := max(st.Size-512*st.Blocks, 0)
 	if w.copier == nil && holes > maxHoles-w.holes {
-		w.stats.lose(path, fmt.Sprintf("has holes, and those of all files would be more than %d GiB", int64(maxHoles)>>30))
+		w.stats.Lose(path, fmt.Sprintf("has holes, and those of all files would be more than %d GiB", int64(maxHoles)>>30))
 		return nil
 	}
 	h := header(path, &st, tar.TypeReg)
@@ -241,7 +241,7 @@ func (w *writer) content(fd int, path string, size int64, data []extent) error {
 			case err != nil:
 				return fmt.Errorf("read %q: %w", path, err)
 			case n == 0:
-				w.stats.lose(path, "was cut while it was read; zeros follow")
+				w.stats.Lose(path, "was cut while it was read; zeros follow")
 				w.stats.Bytes += lengthFrom(at, data)
 				return w.zeros(size - at)
 			}
@@ -282,13 +282,13 @@ func (w *writer) zeros(n int64) error {
 // attributes notes the extended attributes of a file, as many as a header may have.
 func (w *writer) attributes(h *tar.Header, list []attribute, err error) {
 	if err != nil {
-		w.stats.lose(h.Name, "has attributes that cannot be read")
+		w.stats.Lose(h.Name, "has attributes that cannot be read")
 		return
 	}
 	for left := maxAttributes; len(list) > 0; list = list[1:] {
 		a := list[0]
 		if left -= len(a.name) + len(a.value); left < 0 {
-			w.stats.lose(h.Name, fmt.Sprintf("has attributes of more than %d KiB", maxAttributes>>10))
+			w.stats.Lose(h.Name, fmt.Sprintf("has attributes of more than %d KiB", maxAttributes>>10))
 			return
 		}
 		a.note(h)

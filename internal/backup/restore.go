@@ -50,7 +50,7 @@ func (a *Archive) content(ctx context.Context) (content io.Reader, closeContent 
 // Receive takes an archive in, and checks it. Invalid when it cannot be restored, Unavailable when there is no room for it. The caller
 // closes it.
 func (s *Service) Receive(ctx context.Context, owner string, from io.Reader) (*Archive, error) {
-	f, closeFile, err := s.unnamed(func(io.Writer) error { return nil })
+	f, closeFile, err := s.unnamed(owner, func(io.Writer) error { return nil })
 	if err != nil {
 		return nil, errors.Join(err, closeFile())
 	}
@@ -143,7 +143,7 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, 
 		if !a.restoresRoot() {
 			return s.Sandboxes.Restore(ctx, box.Ref(), s.fill(a))
 		}
-		root, closeRoot, err := roots{s}.rootfs(ctx, a)
+		root, closeRoot, err := roots{s}.rootfs(ctx, box.Owner, a)
 		if err == nil {
 			err = s.Sandboxes.RestoreWithRoot(ctx, box.Ref(), root, s.fill(a))
 		}

@@ -24,6 +24,8 @@ type RootManifest struct {
 	Base  string        `json:"base,omitempty"` // reference of the image that it is above; "" when that is not known
 	Size  int64         `json:"size"`           // bytes of the entry
 	Stats archive.Stats `json:"stats"`          // what is in it, files that it removes included
+
+	lost archive.Stats // what of it is not in it; listed with what of the home is not
 }
 
 // roots is the part of a Service that works on root file systems.
@@ -33,9 +35,9 @@ type roots struct{ *Service }
 func (s roots) readLayer(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
 	s.update(e, func(b *Backup) { b.Comparing = true })
 	defer s.update(e, func(b *Backup) { b.Comparing = false })
-	f, closeFile, err := s.unnamed(func(to io.Writer) error {
+	f, closeFile, err := s.unnamed(e.Owner, func(to io.Writer) error {
 		m.Root = &RootManifest{}
-		m.Root.Base, err = c.ReadLayer(ctx, to)
+		m.Root.Base, m.Root.lost, err = c.ReadLayer(ctx, to)
 		return err
 	})
 	if ctx.Err() != nil {
@@ -54,16 +56,16 @@ func (s roots) readLayer(ctx context.Context, e *entry, c sandbox.Capture, m *Ma
 	return f, nil
 }
 
-// unnamed gives a file without a name that write has filled, of which there is nothing when sandboxd is ended. All that are written at one
-// time may take what the backups of one owner may. closeFile is never nil.
-func (s *Service) unnamed(write func(io.Writer) error) (f *os.File, closeFile func() error, err error) {
+// unnamed gives a file without a name that write has filled, of which there is nothing when sandboxd is ended. All of an owner's
+// that are written at one time may take what the owner's backups may. closeFile is never nil.
+func (s *Service) unnamed(owner string, write func(io.Writer) error) (f *os.File, closeFile func() error, err error) {
 	if f, err = os.CreateTemp(s.Folder, uploadName); err != nil {
 		return nil, func() error { return nil }, s.unwritable(err)
 	}
 	if err := os.Remove(f.Name()); err != nil { // nothing is left of it, whatever happens
 		return nil, f.Close, s.unwritable(err)
 	}
-	count := &entry{}
+	count := &entry{Backup: Backup{Owner: "unnamed of " + owner}}
 	defer s.ungrow(count)
 	err = write(&bounded{file: f, may: func(n int64) error { return s.grow(count, n) }, fail: s.unwritable})
 	return f, f.Close, err
@@ -128,13 +130,13 @@ func (a *Archive) rootFits(template, image string) error {
 }
 
 // rootfs gives the root file system of an archive that has one, in a file without a name. closeRoot is never nil.
-func (s roots) rootfs(ctx context.Context, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {
+func (s roots) rootfs(ctx context.Context, owner string, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {
 	content, closeContent, err := a.content(ctx)
 	if err != nil {
 		return root, func() error { return nil }, err
 	}
 	defer closeContent()
-	f, closeRoot, err := s.unnamed(func(to io.Writer) error {
+	f, closeRoot, err := s.unnamed(owner, func(to io.Writer) error {
 		in := tar.NewReader(content)
 		for {
 			h, err := in.Next()
@@ -168,7 +170,14 @@ func (s roots) entries(ctx context.Context, e *entry, c sandbox.Capture, m *Mani
 			return archive.Stats{}, err
 		}
 	}
-	return c.Home.Read(ctx, to, homePrefix, func(st archive.Stats) { s.update(e, func(b *Backup) { b.Stats = st }) })
+	stats, err := c.Home.Read(ctx, to, homePrefix, func(st archive.Stats) { s.update(e, func(b *Backup) { b.Stats = st }) })
+	if m.Root != nil {
+		for _, l := range m.Root.lost.Lost {
+			stats.Lose(l.Path, l.Reason)
+		}
+		stats.MoreLost += m.Root.lost.MoreLost
+	}
+	return stats, err
 }
 
 // createFrom makes a sandbox with the root file system of an archive, if that is restored.
@@ -176,7 +185,7 @@ func (s roots) createFrom(ctx context.Context, r sandbox.Request, from sandbox.O
 	if !a.restoresRoot() {
 		return s.Sandboxes.CreateFrom(ctx, r, from)
 	}
-	root, closeRoot, err := s.rootfs(ctx, a)
+	root, closeRoot, err := s.rootfs(ctx, r.Owner, a)
 	if err != nil {
 		return sandbox.Sandbox{}, errors.Join(err, closeRoot())
 	}

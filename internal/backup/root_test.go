@@ -32,7 +32,7 @@ func TestBackup_HasTheRootFileSystemIfAsked(t *testing.T) {
 		boxes.put(lab.ID, "file", "home")
 		boxes.root[lab.ID] = "installed"
 		b := withRoot(t, s, lab, place)
-		if b.Stats.Files != 1 || b.Stats.Bytes != 4 {
+		if b.Stats.Files != 1 || b.Stats.Bytes != 4 || len(b.Stats.Lost) != 1 {
 			t.Errorf("of the home: %+v", b.Stats)
 		}
 		for homeOnly, want := range map[bool]string{true: "since", false: "base:1: installed"} {
@@ -67,8 +67,8 @@ func TestBackup_HasTheRootFileSystemIfAsked(t *testing.T) {
 			t.Errorf("%q, elsewhere: %v; its root is %q", place, err, there.root[made.ID])
 		}
 		left, err := os.ReadDir(s.Folder)
-		if err != nil || len(left) > 1 || s.used[""] != 0 || elsewhere.used[""] != 0 {
-			t.Errorf("left over: %v, %v, %d and %d bytes", left, err, s.used[""], elsewhere.used[""])
+		if err != nil || len(left) > 1 || s.used["unnamed of ann"] != 0 || elsewhere.used["unnamed of bob"] != 0 {
+			t.Errorf("left over: %v, %v, %d and %d bytes", left, err, s.used["unnamed of ann"], elsewhere.used["unnamed of bob"])
 		}
 		later, _ := open(t, func(c *Config) { c.Repositories, c.Folder = places, s.Folder })
 		if found, err := later.Backup(b.ID); err != nil || !found.Root {

@@ -42,7 +42,7 @@ func (b *boxes) Capture(ctx context.Context, ref sandbox.Ref, live bool, read fu
 	}
 	s := box(ref.Name())
 	s.ID = ref.ID()
-	return read(ctx, sandbox.Capture{Sandbox: s, Home: folder(b.folder(s.ID)), Still: !live, ReadLayer: func(_ context.Context, to io.Writer) (string, error) { return b.readLayer(s.ID, to) }})
+	return read(ctx, sandbox.Capture{Sandbox: s, Home: folder(b.folder(s.ID)), Still: !live, ReadLayer: func(_ context.Context, to io.Writer) (string, archive.Stats, error) { return b.readLayer(s.ID, to) }})
 }
 
 func (b *boxes) Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error {
@@ -85,7 +85,7 @@ func (b *boxes) takeRoot(id string, root sandbox.Rootfs) error {
 }
 
 // readLayer writes a layer with one file.
-func (b *boxes) readLayer(id string, to io.Writer) (string, error) {
+func (b *boxes) readLayer(id string, to io.Writer) (string, archive.Stats, error) {
 	b.mu.Lock()
 	text := b.root[id]
 	b.mu.Unlock()
@@ -94,7 +94,7 @@ func (b *boxes) readLayer(id string, to io.Writer) (string, error) {
 	if err == nil {
 		_, err = io.WriteString(out, text)
 	}
-	return "base:1", errors.Join(err, out.Close())
+	return "base:1", archive.Stats{Lost: []archive.Loss{{Path: "/opt/.wh.x", Reason: "is lost"}}}, errors.Join(err, out.Close())
 }
 
 func (b *boxes) CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error) {

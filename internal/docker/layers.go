@@ -10,13 +10,17 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/pkg/jsonmessage"
 
+	"sandboxd/internal/archive"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -29,12 +33,12 @@ var enginesOwn = []string{"/.dockerenv", "/dev", "/proc", "/sys", "/etc/hostname
 
 // ReadLayer writes what a sandbox has changed of an image, as a layer. See sandbox.Layers. It reads all files of both, a second for some
 // 200 MB.
-func (e *snapshots) ReadLayer(ctx context.Context, id, base string, to io.Writer) (err error) {
+func (e *snapshots) ReadLayer(ctx context.Context, id, base string, to io.Writer) (lost archive.Stats, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rootLimit)
 	defer cancel()
 	box, err := e.still(ctx, id)
 	if err != nil {
-		return err
+		return lost, err
 	}
 	if base == "" {
 		base = box.Image
@@ -48,19 +52,37 @@ func (e *snapshots) ReadLayer(ctx context.Context, id, base string, to io.Writer
 		return errors.Join(take(from), from.Close())
 	}
 	store := imageStore{e.connection}
-	owner := "root of " + id
+	owner := e.copyOwner() + id
 	if err := store.removeCopies(ctx, owner); err != nil {
-		return err
+		return lost, err
 	}
 	made, closeImage, err := store.openImage(ctx, base, owner)
 	if err != nil {
-		return err
+		return lost, err
 	}
 	err = e.exported(ctx, made, func(from io.Reader) error { return readTree(from, w) })
 	if err = errors.Join(err, closeImage()); err != nil {
-		return err
+		return lost, err
 	}
-	return e.exported(ctx, box.ID, w.writeLayer)
+	err = e.exported(ctx, box.ID, w.writeLayer)
+	return w.lost, err
+}
+
+// copyOwner begins the owners of containers for reading images (see openImage) of this instance.
+func (e *connection) copyOwner() string { return e.c.Instance + " " }
+
+// sweepCopies removes those that a crash has left.
+func (e *connection) sweepCopies(ctx context.Context) error {
+	left, err := e.client.Load().ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelCopy))})
+	if err != nil {
+		return classify(err, "list its containers")
+	}
+	for _, c := range left {
+		if strings.HasPrefix(c.Labels[labelCopy], e.copyOwner()) {
+			err = errors.Join(err, imageStore{e}.removeCopy(ctx, c.ID))
+		}
+	}
+	return err
 }
 
 // exported has take take the files of a container.
@@ -77,29 +99,55 @@ func newLayerWriter(box container.InspectResponse, to io.Writer) *layerWriter {
 	for _, m := range sandbox.ParseMounts(box.Config.Labels[labelVolumes]) {
 		mounts = append(mounts[:len(mounts):len(mounts)], m.Target)
 	}
-	return &layerWriter{
-		out: tar.NewWriter(to),
-		skip: func(at string) bool {
-			for _, list := range [][]string{mounts, enginesOwn} {
-				for _, one := range list {
-					if at == one || strings.HasPrefix(at, one+"/") {
-						return true
-					}
-				}
-			}
-			return false
-		},
-		above: func(at string) bool {
-			for _, list := range [][]string{mounts, enginesOwn} {
-				for _, one := range list {
-					if strings.HasPrefix(one, at+"/") {
-						return true
-					}
-				}
-			}
-			return false
-		},
+	points := slices.Concat(mounts, enginesOwn)
+	return &layerWriter{out: tar.NewWriter(to), skip: isIn(points), above: isAbove(points)}
+}
+
+// isIn says of a path whether it is one of others, or below one.
+func isIn(points []string) func(at string) bool {
+	return func(at string) bool {
+		return slices.ContainsFunc(points, func(one string) bool { return at == one || strings.HasPrefix(at, one+"/") })
 	}
+}
+
+// isAbove says of a path whether one of others is below it.
+func isAbove(points []string) func(at string) bool {
+	return func(at string) bool {
+		return slices.ContainsFunc(points, func(one string) bool { return strings.HasPrefix(one, at+"/") })
+	}
+}
+
+// checkLayer is Invalid when a layer, which may come from anywhere, has what ReadLayer never writes: something in the place of a mount, or
+// attributes that are the engine's own.
+func checkLayer(layer io.ReadSeeker) error {
+	if _, err := layer.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	points := slices.Concat(mountPoints, enginesOwn)
+	in, above := isIn(points), isAbove(points)
+	return eachEntry(layer, func(at string, h *tar.Header, _ io.Reader) error {
+		name, removes := strings.CutPrefix(path.Base(at), whiteout)
+		if removes {
+			at = path.Join(path.Dir(at), name)
+		}
+		if in(at) || above(at) && (removes || h.Typeflag != tar.TypeDir) {
+			return fault.New(fault.Invalid, "The root file system of the backup has %.200q, where sandboxd has something of its own.", at)
+		}
+		for key := range h.PAXRecords {
+			if strings.HasPrefix(key, "SCHILY.xattr.trusted.") {
+				return fault.New(fault.Invalid, "The root file system of the backup has an attribute of %.200q that only the container engine sets.", at)
+			}
+		}
+		return nil
+	})
+}
+
+// refusedLayer is Invalid for what the engine says of a layer that it cannot unpack. What it says has paths of the host.
+func refusedLayer(err error) error {
+	if !errors.As(err, new(*jsonmessage.JSONError)) || strings.Contains(err.Error(), "no space left") {
+		return err
+	}
+	return fault.Wrap(err, fault.Invalid, "The container engine cannot unpack the root file system of the backup. Restore only the home.")
 }
 
 // MakeImage makes the image of a snapshot of an image and a layer above it. See sandbox.Layers. It continues as Commit does when ctx
@@ -114,10 +162,13 @@ func (e *snapshots) MakeImage(ctx context.Context, snapshot, base string, layer 
 		if err != nil {
 			return classify(err, "look at the image")
 		}
-		if e.facts.Load().layers && len(below.RootFS.Layers) < fullImage {
-			return e.stack(ctx, below, layer, ref)
+		if err := checkLayer(layer.Content); err != nil {
+			return err
 		}
-		return e.merge(ctx, below, layer, ref)
+		if e.facts.Load().layers && len(below.RootFS.Layers) < fullImage {
+			return refusedLayer(e.stack(ctx, below, layer, ref))
+		}
+		return refusedLayer(e.merge(ctx, below, layer, ref))
 	})
 	if err != nil {
 		return "", err
@@ -141,7 +192,7 @@ func (e *snapshots) stack(ctx context.Context, below image.InspectResponse, laye
 // merge makes an image of one layer, for engines that do not give their layers by name. Of extended attributes of the image below it has
 // the capabilities of files only.
 func (e *snapshots) merge(ctx context.Context, below image.InspectResponse, layer sandbox.Layer, ref string) error {
-	store, owner := imageStore{e.connection}, "root for "+ref
+	store, owner := imageStore{e.connection}, e.copyOwner()+ref
 	if err := store.removeCopies(ctx, owner); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func rootLayer(t *testing.T, e *Engine, id, base string) sandbox.Layer {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "layer")
 	if err == nil {
-		err = e.ReadLayer(t.Context(), id, base, f)
+		_, err = e.ReadLayer(t.Context(), id, base, f)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestReadLayer_MakesTheSameOnTheImage(t *testing.T) {
 	}
 	_, want := inside(t, e, b.ID, "0", moreLook)
 	want = strings.Replace(want, "own\n", "", 1)
-	if err := e.ReadLayer(t.Context(), b.ID, "", io.Discard); !fault.Is(err, fault.Conflict) {
+	if _, err := e.ReadLayer(t.Context(), b.ID, "", io.Discard); !fault.Is(err, fault.Conflict) {
 		t.Errorf("while it runs: %v", err)
 	}
 	if err := e.Freeze(t.Context(), b.ID); err != nil {
@@ -82,7 +82,7 @@ func TestReadLayer_MakesTheSameOnTheImage(t *testing.T) {
 	if _, err := e.MakeImage(t.Context(), sandbox.NewID(), "sandboxd/none:1", layer); !fault.Is(err, fault.NotFound) {
 		t.Errorf("on an image that is not there: %v", err)
 	}
-	if err := e.ReadLayer(t.Context(), b.ID, "sandboxd/none:1", io.Discard); !fault.Is(err, fault.NotFound) {
+	if _, err := e.ReadLayer(t.Context(), b.ID, "sandboxd/none:1", io.Discard); !fault.Is(err, fault.NotFound) {
 		t.Errorf("of an image that is not there: %v", err)
 	}
 }

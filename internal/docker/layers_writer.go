@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"sandboxd/internal/archive"
 	"sandboxd/internal/fault"
 )
 
 const (
 	whiteout    = ".wh."  // begins the name of an entry of a layer that removes a file of the layers below
+	longestPath = 3900    // bytes of a path that an engine unpacks into a folder of its own: all of it may have 4,095
 	maxRootSize = 4 << 20 // files and folders of a root file system that are compared; each takes some 100 bytes of memory
 )
 
@@ -39,8 +41,10 @@ type layerWriter struct {
 
 	folders map[string]*tar.Header
 	written map[string]bool
-	links   []*tar.Header // further names of files
-	again   []string      // files that differ, which was seen only when they were read
+	instead map[string]string // names of files that cannot have their first one
+	links   []*tar.Header     // further names of files
+	lost    archive.Stats     // what cannot be in a layer
+	again   []string          // files that differ, which was seen only when they were read
 }
 
 // readTree reads the root file system of an image.
@@ -59,7 +63,7 @@ func readTree(from io.Reader, w *layerWriter) error {
 // each calls do for the entries that count.
 func (w *layerWriter) each(from io.Reader, do func(at string, h *tar.Header, content io.Reader) error) error {
 	return eachEntry(from, func(at string, h *tar.Header, content io.Reader) error {
-		if at == "/" || w.skip(at) || strings.HasPrefix(path.Base(at), whiteout) { // no layer can have a file of that name
+		if at == "/" || w.skip(at) || w.above(at) && h.Typeflag != tar.TypeDir { // a mount needs folders
 			return nil
 		}
 		return do(at, h, content)
@@ -96,12 +100,12 @@ func contentSum(h *tar.Header, content io.Reader) (uint64, error) {
 
 // writeLayer writes to out what a root file system has that w.base does not have.
 func (w *layerWriter) writeLayer(from io.Reader) error {
-	w.folders, w.written = map[string]*tar.Header{}, map[string]bool{}
+	w.folders, w.written, w.instead = map[string]*tar.Header{}, map[string]bool{}, map[string]string{}
 	if err := w.each(from, w.see); err != nil {
 		return err
 	}
 	for _, at := range w.again {
-		if err := w.writeAgain(at); err != nil {
+		if err := w.writeAgain(at, at); err != nil {
 			return err
 		}
 	}
@@ -120,6 +124,10 @@ func (w *layerWriter) writeLayer(from io.Reader) error {
 func (w *layerWriter) see(at string, h *tar.Header, content io.Reader) error {
 	if len(w.folders)+len(w.written)+len(w.links) > maxRootSize {
 		return fault.New(fault.Invalid, "The sandbox has changed more than %d files outside of its home, too many for a backup.", maxRootSize)
+	}
+	if why := unkept(at); why != "" {
+		w.lost.Lose(at, why)
+		return nil
 	}
 	if h.Typeflag == tar.TypeDir {
 		w.folders[at] = h
@@ -141,6 +149,17 @@ func (w *layerWriter) see(at string, h *tar.Header, content io.Reader) error {
 		w.again = append(w.again, at)
 	}
 	return err
+}
+
+// unkept says why no layer can have a file of a path; "" when it can.
+func unkept(at string) string {
+	switch {
+	case strings.Contains(at, "/"+whiteout):
+		return "has a name that begins with .wh., which stands for a deletion in an image"
+	case len(at) > longestPath:
+		return "has a path that is too long for an image"
+	}
+	return ""
 }
 
 // write writes an entry after the folders that it is in.
@@ -176,38 +195,51 @@ func (w *layerWriter) writeAs(at string, h *tar.Header, content io.Reader) error
 	return err
 }
 
-// writeAgain writes a file that has been read past.
-func (w *layerWriter) writeAgain(at string) error {
-	return w.fetch(at, func(from io.Reader) error {
-		in := tar.NewReader(from)
+// writeAgain writes a file that has been read past, which the container has at from.
+func (w *layerWriter) writeAgain(at, from string) error {
+	return w.fetch(from, func(content io.Reader) error {
+		in := tar.NewReader(content)
 		h, err := in.Next()
 		if err != nil {
-			return fmt.Errorf("read %.200q again: %w", at, err)
+			return fmt.Errorf("read %.200q again: %w", from, err)
 		}
 		return w.write(at, h, in)
 	})
+}
+
+// target gives the name under which the file of a link is in the layer. One that cannot be there has that of its first further name.
+func (w *layerWriter) target(h *tar.Header) string {
+	target := path.Clean("/" + h.Linkname)
+	if unkept(target) == "" {
+		return target
+	}
+	if w.instead[target] == "" {
+		w.instead[target] = path.Clean("/" + h.Name)
+	}
+	return w.instead[target]
 }
 
 // writeLinks writes the further names of files of which one is new, or which are written. The file is then, too: layers are unpacked alone.
 func (w *layerWriter) writeLinks() error {
 	files := map[string]bool{}
 	for _, h := range w.links {
-		at, target := path.Clean("/"+h.Name), path.Clean("/"+h.Linkname)
+		at, target := path.Clean("/"+h.Name), w.target(h)
 		was, had := w.base[at]
 		delete(w.base, at)
 		files[target] = files[target] || w.written[target] || !had || was.head != w.headSum(at, h)
 	}
 	for _, h := range w.links {
-		at, target := path.Clean("/"+h.Name), path.Clean("/"+h.Linkname)
+		at, target := path.Clean("/"+h.Name), w.target(h)
 		if !files[target] {
 			continue
 		}
 		if !w.written[target] {
-			if err := w.writeAgain(target); err != nil {
+			if err := w.writeAgain(target, path.Clean("/"+h.Linkname)); err != nil {
 				return err
 			}
 		}
-		if err := w.write(at, h, nil); err != nil {
+		h.Linkname = target[1:]
+		if err := w.write(at, h, nil); err != nil { // not twice, when it is the file itself
 			return err
 		}
 	}
@@ -217,7 +249,7 @@ func (w *layerWriter) writeLinks() error {
 // writeRemoved says that a file of the image is gone, unless the folder that it was in says so.
 func (w *layerWriter) writeRemoved(at string) error {
 	folder, name := path.Split(at)
-	if up := path.Clean(folder); up != "/" && w.folders[up] == nil {
+	if up := path.Clean(folder); up != "/" && w.folders[up] == nil || w.above(at) || unkept(at) != "" {
 		return nil
 	}
 	return w.write(folder+whiteout+name, &tar.Header{Typeflag: tar.TypeReg, Mode: 0o600}, strings.NewReader(""))

@@ -16,7 +16,9 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
 // file is one of a root file system.
@@ -112,7 +114,7 @@ func TestLayer_MakesTheRootOfItsBase(t *testing.T) {
 		"etc": {kind: dir, time: 9}, "etc/a": {kind: reg, content: "changed", time: 5}, "etc/same-time": {kind: reg, content: "y"},
 		"etc/hosts": {kind: reg, content: "another engine's"}, "home": {kind: dir, time: 7}, "home/agent": {kind: dir}, "home/agent/g": {kind: reg},
 		"opt": {kind: dir}, "opt/to-file": {kind: reg, content: "now a file", time: 3}, "opt/to-link": {kind: sym, content: "/etc"}, "opt/to-folder": {kind: dir}, "opt/to-folder/x": {kind: reg},
-		"usr": {kind: dir}, "usr/.wh.odd": {kind: reg}, "usr/prog": {kind: reg, content: "prog"}, "usr/z-prog": {kind: link, content: "usr/prog"}, "usr/zz-new": {kind: link, content: "usr/prog"},
+		"usr": {kind: dir}, "usr/.wh.odd": {kind: reg, content: "odd"}, "usr/a-odd": {kind: link, content: "usr/.wh.odd"}, "usr/b-odd": {kind: link, content: "usr/.wh.odd"}, "usr/.wh.d": {kind: dir}, "usr/.wh.d/f": {kind: reg}, "usr/prog": {kind: reg, content: "prog"}, "usr/z-prog": {kind: link, content: "usr/prog"}, "usr/zz-new": {kind: link, content: "usr/prog"},
 		"usr/cap": {kind: reg, content: "c", xattr: "\x01\x02"}, "usr/mode": {kind: reg, content: "m", mode: 0o111}, "var": {kind: dir}, "var/new": {kind: dir, mode: 0o22}, "var/new/f": {kind: reg, content: strings.Repeat("long", 1000)},
 		"volumes": {kind: dir}, "volumes/data": {kind: dir}, "volumes/data/big": {kind: reg, content: "not ours"},
 	}
@@ -123,10 +125,11 @@ func TestLayer_MakesTheRootOfItsBase(t *testing.T) {
 	}
 	want, got := rootFiles(t, rootTar(t, box)), rootFiles(t, &merged)
 	for at := range want { // what is mounted, and what the engine makes, is that of the base
-		if strings.HasPrefix(at, "/home") || strings.HasPrefix(at, "/volumes") || at == "/etc/hosts" || at == "/usr/.wh.odd" {
+		if strings.HasPrefix(at, "/home") || strings.HasPrefix(at, "/volumes") || at == "/etc/hosts" || strings.Contains(at, "/.wh.") {
 			delete(want, at)
 		}
 	}
+	want["/usr/a-odd"], want["/usr/b-odd"] = fmt.Sprintf("0 644 %d %q %q %q", rootDay.Unix(), "odd", "", ""), fmt.Sprintf("1 644 %d %q %q %q", rootDay.Unix(), "", "usr/a-odd", "")
 	for at := range got {
 		if strings.HasPrefix(at, "/home") || at == "/etc/hosts" {
 			delete(got, at)
@@ -138,10 +141,52 @@ func TestLayer_MakesTheRootOfItsBase(t *testing.T) {
 	changed := slices.Sorted(maps.Keys(rootFiles(t, bytes.NewReader(layer))))
 	wanted := []string{
 		"/etc", "/etc/.wh.b", "/etc/a", "/etc/same-time", "/opt", "/opt/.wh.d", "/opt/to-file", "/opt/to-folder", "/opt/to-folder/x", "/opt/to-link",
-		"/usr", "/usr/cap", "/usr/mode", "/usr/prog", "/usr/z-prog", "/usr/zz-new", "/var", "/var/.wh.old", "/var/new", "/var/new/f",
+		"/usr", "/usr/a-odd", "/usr/b-odd", "/usr/cap", "/usr/mode", "/usr/prog", "/usr/z-prog", "/usr/zz-new", "/var", "/var/.wh.old", "/var/new", "/var/new/f",
 	}
 	if d := cmp.Diff(wanted, changed); d != "" {
 		t.Errorf("the layer has: %s", d)
+	}
+}
+
+func TestCheckLayer_RefusesWhatIsNeverWritten(t *testing.T) {
+	dir, reg, sym := byte(tar.TypeDir), byte(tar.TypeReg), byte(tar.TypeSymlink)
+	for name, c := range map[string]struct {
+		files map[string]file
+		want  bool
+	}{
+		"plain":                 {map[string]file{"etc": {kind: dir}, "etc/a": {kind: reg}, "home": {kind: dir}, "opt/.wh.x": {kind: reg}}, true},
+		"a link for a mount":    {map[string]file{strings.TrimPrefix(path.Dir(wire.GuestPath), "/"): {kind: sym, content: "/home/agent"}}, false},
+		"a link above a mount":  {map[string]file{"home": {kind: sym, content: "/opt"}}, false},
+		"a file in a mount":     {map[string]file{"home/agent/.bashrc": {kind: reg}}, false},
+		"no folder for a mount": {map[string]file{".wh.home": {kind: reg}}, false},
+		"a device":              {map[string]file{"dev/sda": {kind: reg}}, false},
+		"the engine's":          {map[string]file{"etc/hosts": {kind: reg}}, false},
+	} {
+		err := checkLayer(bytes.NewReader(rootTar(t, c.files).Bytes()))
+		if (err == nil) != c.want || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := errors.Join(w.WriteHeader(&tar.Header{Name: "opt/r", Typeflag: dir, PAXRecords: map[string]string{"SCHILY.xattr.trusted.overlay.redirect": "/etc"}}), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkLayer(bytes.NewReader(b.Bytes())); !fault.Is(err, fault.Invalid) {
+		t.Errorf("the engine's attributes: %v", err)
+	}
+}
+
+func TestLayer_TellsWhatItLacks(t *testing.T) {
+	long := "opt/" + strings.Repeat(strings.Repeat("d", 250)+"/", 16) + "f"
+	w := newLayerWriter(container.InspectResponse{Config: &container.Config{}}, io.Discard)
+	err := readTree(rootTar(t, nil), w)
+	if err == nil {
+		err = w.writeLayer(rootTar(t, map[string]file{long: {kind: tar.TypeReg}, "opt/.wh.x": {kind: tar.TypeReg}, "opt/y": {kind: tar.TypeReg}}))
+	}
+	if err != nil || len(w.lost.Lost) != 2 || !w.written["/opt/y"] || len(w.written) != 1 {
+		t.Errorf("%v; lost %+v, written %v", err, w.lost, w.written)
 	}
 }
 

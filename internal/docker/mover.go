@@ -421,7 +421,7 @@ func (s *homes) removeMover(ctx context.Context, ref string) error {
 	}
 }
 
-// SweepHomes removes the movers that a crash has left, and what was being made in the pool. To be called before the first OpenHome.
+// SweepHomes removes the movers and copies that a crash has left, and what was being made in the pool. To be called before the first OpenHome.
 func (s *homes) SweepHomes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
@@ -434,6 +434,9 @@ func (s *homes) SweepHomes(ctx context.Context) error {
 		if err := s.removeMover(ctx, c.ID); err != nil {
 			return err
 		}
+	}
+	if err := s.sweepCopies(ctx); err != nil {
+		return err
 	}
 	return s.sweepPool(ctx)
 }

@@ -34,7 +34,7 @@ type Capture struct {
 	Still   bool // nothing in it runs meanwhile
 	// ReadLayer writes what it has changed of its root file system as a layer, as Layers.ReadLayer does, and gives the reference of the
 	// image that this is above; "" when that cannot be told. Conflict when it runs.
-	ReadLayer func(ctx context.Context, to io.Writer) (base string, err error)
+	ReadLayer func(ctx context.Context, to io.Writer) (base string, lost archive.Stats, err error)
 }
 
 // Capture has read read the home of a sandbox, and returns when that is done. A running sandbox is frozen meanwhile, unless live is
@@ -63,7 +63,9 @@ func (k *keeper) capture(ctx context.Context, s Sandbox, how capturing, read fun
 	}
 	defer home.Close()
 	c := Capture{Sandbox: s, Home: home, Still: s.State != Running}
-	c.ReadLayer = func(ctx context.Context, to io.Writer) (string, error) { return rootfiles{k}.readLayer(ctx, s, to) }
+	c.ReadLayer = func(ctx context.Context, to io.Writer) (string, archive.Stats, error) {
+		return rootfiles{k}.readLayer(ctx, s, to)
+	}
 	if s.State == Running && (how.live || k.rester.freezer == nil) {
 		return read(ctx, c)
 	}

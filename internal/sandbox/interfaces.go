@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"sandboxd/internal/archive"
 	"sandboxd/internal/catalog"
 )
 
@@ -99,9 +100,10 @@ type Snapshots interface {
 type Layers interface {
 	// ReadLayer writes, as a layer of an image (a tar archive in which an empty file .wh.NAME removes NAME), what the root file system of a
 	// sandbox, which must not run or be frozen, has that an image does not have; "" for the image that its container was made from. What
-	// is mounted is not in it. NotFound when there is no such image. An error of to comes back as it is.
-	ReadLayer(ctx context.Context, id, base string, to io.Writer) error
-	// MakeImage makes the image of a snapshot, which Snapshots.RemoveImage removes, of an image and a layer above it. NotFound when there is no such image.
+	// is mounted is not in it, and lost tells what else is not. NotFound when there is no such image. An error of to comes back as it is.
+	ReadLayer(ctx context.Context, id, base string, to io.Writer) (lost archive.Stats, err error)
+	// MakeImage makes the image of a snapshot, which Snapshots.RemoveImage removes, of an image and a layer above it. NotFound when there is no such image,
+	// Invalid when the layer cannot be unpacked, or has something else in the place of a mount.
 	MakeImage(ctx context.Context, snapshot, base string, layer Layer) (image string, err error)
 }
 

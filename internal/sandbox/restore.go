@@ -124,7 +124,7 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 		return k.afterCopyIn(ctx, s)
 	case s.Revert.Update:
 		return k.takeBack(ctx, s)
-	case !s.Revert.Empty():
+	case s.Revert.Snapshot != "":
 		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
 		if fault.Is(err, fault.NotFound) {
 			return k.containers.fail(ctx, s, err)

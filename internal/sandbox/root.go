@@ -3,8 +3,10 @@ package sandbox
 import (
 	"context"
 	"io"
+	"regexp"
 	"strings"
 
+	"sandboxd/internal/archive"
 	"sandboxd/internal/fault"
 )
 
@@ -18,20 +20,22 @@ type Rootfs struct {
 type rootfiles struct{ *keeper }
 
 // readLayer writes what s has changed of the image of its template, and gives the reference of that.
-func (k rootfiles) readLayer(ctx context.Context, s Sandbox, to io.Writer) (base string, err error) {
+func (k rootfiles) readLayer(ctx context.Context, s Sandbox, to io.Writer) (base string, lost archive.Stats, err error) {
 	base = k.containers.base(ctx, s)
 	if s.Root == "" {
-		return base, k.layers.ReadLayer(ctx, s.ID, "", to)
+		lost, err = k.layers.ReadLayer(ctx, s.ID, "", to)
+		return base, lost, err
 	}
 	if base != "" && !strings.HasSuffix(base, outdated) {
-		if err = k.layers.ReadLayer(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
-			return base, err
+		if lost, err = k.layers.ReadLayer(ctx, s.ID, base, to); !fault.Is(err, fault.NotFound) {
+			return base, lost, err
 		}
 	}
 	if base, err = k.templatesImage(ctx, s); err != nil {
-		return base, err
+		return base, lost, err
 	}
-	return base, k.layers.ReadLayer(ctx, s.ID, base, to)
+	lost, err = k.layers.ReadLayer(ctx, s.ID, base, to)
+	return base, lost, err
 }
 
 // templatesImage gives the image that the template of s has now, which the engine has then.
@@ -83,10 +87,16 @@ func (k rootfiles) mayBeBase(s Sandbox, image string) bool {
 		return false
 	}
 	now, err := k.containers.images.Reference(t)
-	return err == nil && image != "" && !strings.HasSuffix(image, outdated) && (image == now || t.Image == "" && repository(image) == repository(now))
+	return err == nil && image != "" && !strings.HasSuffix(image, outdated) && (image == now || t.Image == "" && repository(image) != "" && repository(image) == repository(now))
 }
 
-// repository gives a reference without its tag.
+// tagged is a reference with a tag.
+var tagged = regexp.MustCompile(`^(.+):[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+
+// repository gives a reference without its tag; "" when it has none.
 func repository(image string) string {
-	return image[:max(strings.LastIndexByte(image, ':'), 0)]
+	if m := tagged.FindStringSubmatch(image); m != nil {
+		return m[1]
+	}
+	return ""
 }

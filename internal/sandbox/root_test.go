@@ -21,7 +21,7 @@ func rootOf(t *testing.T, m *sandbox.Manager, s sandbox.Sandbox) sandbox.Rootfs 
 	var layer bytes.Buffer
 	var base string
 	err := m.Capture(t.Context(), s.Ref(), false, func(ctx context.Context, c sandbox.Capture) (err error) {
-		base, err = c.ReadLayer(ctx, &layer)
+		base, _, err = c.ReadLayer(ctx, &layer)
 		return err
 	})
 	if err != nil {
@@ -121,7 +121,7 @@ func TestRestoreWithRoot_ACrashBeforeAnyCallLeavesOldOrNew(t *testing.T) {
 func TestCreateFrom_ARootFileSystem(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		old := homed(t, w, m, sandbox.Stopped)
-		for name, base := range map[string]string{"as-said": "", "foreign": "another/image:1", "moved": "x (replaced)"} {
+		for name, base := range map[string]string{"as-said": "", "foreign": "another/image:1", "moved": "x (replaced)", "no-tag": "image-of-base:x y"} {
 			root := rootOf(t, m, old)
 			want := root.Base
 			if base != "" {
@@ -148,7 +148,7 @@ func TestCapture_ReadsNoRootWhileItRuns(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := homed(t, w, m, sandbox.Running)
 		err := m.Capture(t.Context(), s.Ref(), true, func(ctx context.Context, c sandbox.Capture) error {
-			_, err := c.ReadLayer(ctx, io.Discard)
+			_, _, err := c.ReadLayer(ctx, io.Discard)
 			return err
 		})
 		if !fault.Is(err, fault.Conflict) {

@@ -104,8 +104,8 @@ type Revert struct {
 	Filled    bool      `json:"filled,omitempty"` // there is no snapshot; its home is restored, and Root follows
 }
 
-// Empty reports whether r stands for no snapshot.
-func (r Revert) Empty() bool { return r.Snapshot == "" }
+// Empty reports whether nothing is made of a sandbox.
+func (r Revert) Empty() bool { return r.Snapshot == "" && r.Root == "" }
 
 // Spec is the request that a sandbox was created for. Two creates of one name are the same when their specs are equal.
 type Spec struct {

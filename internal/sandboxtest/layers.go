@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"sandboxd/internal/archive"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -18,21 +19,21 @@ type Layers struct{ r *Runtime }
 func LayersOf(r *Runtime) Layers { return Layers{r} }
 
 // ReadLayer implements sandbox.Layers. The layer tells the base, "" for that of the container, and the id of the sandbox.
-func (c Layers) ReadLayer(ctx context.Context, id, base string, to io.Writer) error {
+func (c Layers) ReadLayer(ctx context.Context, id, base string, to io.Writer) (lost archive.Stats, _ error) {
 	if err := c.r.engine.enter(ctx, OpReadLayer); err != nil {
-		return err
+		return lost, err
 	}
 	if c.r.engine.lacks(base) {
-		return fault.New(fault.NotFound, "The fake engine has no image %s.", base)
+		return lost, fault.New(fault.NotFound, "The fake engine has no image %s.", base)
 	}
 	c.r.engine.mu.Lock()
 	f := c.r.engine.boxes[c.r.key(id)]
 	c.r.engine.mu.Unlock()
 	switch {
 	case f == nil || !f.container:
-		return fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
+		return lost, fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
 	case f.running && !f.frozen:
-		return fault.New(fault.Conflict, "The sandbox's processes run on the fake engine, and change its files.")
+		return lost, fault.New(fault.Conflict, "The sandbox's processes run on the fake engine, and change its files.")
 	}
 	text := []byte(id + " over " + base)
 	out := tar.NewWriter(to)
@@ -40,7 +41,7 @@ func (c Layers) ReadLayer(ctx context.Context, id, base string, to io.Writer) er
 	if err == nil {
 		_, err = out.Write(text)
 	}
-	return errors.Join(err, out.Close())
+	return lost, errors.Join(err, out.Close())
 }
 
 // MakeImage implements sandbox.Layers. The layer must be one of the fake engine's.

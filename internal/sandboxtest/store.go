@@ -83,6 +83,11 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}
+	for _, revert := range []sandbox.Revert{{Root: "an id"}, {Root: "image:1", Base: "base:1", Overrides: full.Overrides, Filled: true}, {}} { // of a backup
+		full.Revert = revert
+		must(t, s.Update(t.Context(), full))
+		wantByName(t, s, full)
+	}
 	for _, rest := range []catalog.Rest{{}, {FreezeAfter: catalog.Never}, {FreezeAfter: 1, StopAfter: catalog.After(365 * 24 * time.Hour)}} {
 		full.Rest, full.Pooled, full.Fingerprint = rest, !full.Pooled, full.Fingerprint+"a1"
 		must(t, s.Update(t.Context(), full))

@@ -84,7 +84,7 @@ func (r *records) headsOfReverts(ctx context.Context, sandboxID string) error {
 		return err
 	}
 	for _, b := range boxes {
-		if b.Revert.Empty() || sandboxID != "" && b.ID != sandboxID || r.Head(b.ID) == b.Revert.Snapshot {
+		if b.Revert.Snapshot == "" || sandboxID != "" && b.ID != sandboxID || r.Head(b.ID) == b.Revert.Snapshot {
 			continue
 		}
 		if err := r.setHead(ctx, b.ID, Head{Snapshot: b.Revert.Snapshot, Undo: r.Head(b.ID)}); err != nil {

@@ -30,7 +30,7 @@ func overridesOf(name string, text []byte) (o sandbox.Overrides, err error) {
 	return o, nil
 }
 
-// revertText gives the column of r, "" when it stands for no snapshot.
+// revertText gives the column of r, "" for none.
 func revertText(r sandbox.Revert) (string, error) {
 	if r.Empty() {
 		return "", nil
