@@ -182,8 +182,8 @@ func (s *backupHandlers) apiDownload(ctx context.Context, r *request, _ none) (r
 	if r.wantsHead() { // there is none yet
 		return reply{status: http.StatusNoContent}, nil
 	}
-	live, liveErr := r.flag("live")
-	root, rootErr := r.flag("root")
+	live, liveErr := truth(r, "live")
+	root, rootErr := truth(r, "root")
 	if err := errors.Join(liveErr, rootErr); err != nil {
 		return reply{}, err
 	}
@@ -312,7 +312,7 @@ func (s *backupHandlers) receiving(act func(ctx context.Context, r *request) (re
 
 // archive gives the archive that a request brings, or the backup that ?backup= names.
 func (s *backupHandlers) archive(ctx context.Context, r *request) (*backup.Archive, error) {
-	homeOnly, err := r.flag("home_only")
+	homeOnly, err := truth(r, "home_only")
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +343,7 @@ func (s *backupHandlers) apiRestore(ctx context.Context, r *request) (reply, err
 	if err != nil {
 		return reply{}, err
 	}
-	saveFirst, err := r.flag("save_first")
+	saveFirst, err := truth(r, "save_first")
 	if err != nil {
 		return reply{}, err
 	}

@@ -77,8 +77,8 @@ func (e *ending) end() {
 // query gives a query parameter, or "".
 func (r *request) query(name string) string { return r.http.URL.Query().Get(name) }
 
-// flag gives a parameter of the query that is true or false, and false when it is not there. Invalid for anything else.
-func (r *request) flag(name string) (bool, error) {
+// truth gives a parameter of the query that is true or false, and false when it is not there. Invalid for anything else.
+func truth(r *request, name string) (bool, error) {
 	switch r.query(name) {
 	case "":
 		return false, nil

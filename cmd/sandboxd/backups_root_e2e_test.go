@@ -3,12 +3,14 @@
 package main
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // rootImages lists the images of a server's snapshots and of what it has restored.
@@ -90,4 +92,57 @@ func (s *server) restoresWhatIsRestored(want, look string) {
 	}
 	s.call("DELETE", "/sandboxes/lab?wait=gone", nil, nil)
 	s.until("no image is left over", func() bool { return s.rootImages() == "" })
+}
+
+// TestBackups_ACrashWhileARootComesBack kills sandboxd at any moment of a restore in place: the sandbox is the old one or the restored one, or says
+// which it cannot tell.
+func TestBackups_ACrashWhileARootComesBack(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"name": "lab", "template": "base"})
+	mark := func(text string) {
+		s.asRoot("lab", "echo "+text+" >/opt/mark")
+		s.exec("lab", map[string]any{"command": "echo " + text + " >~/mark"})
+	}
+	mark("backed-up")
+	var b backupBody
+	if status := s.call("POST", "/sandboxes/lab/backups?wait=ready", map[string]any{"root": true}, &b); status != http.StatusCreated {
+		t.Fatalf("back up: %d", status)
+	}
+	seen := map[string]int{}
+	for round := range often(40) {
+		mark("since")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.try("PUT", "/sandboxes/lab/restore?backup="+b.ID, nil) // may die under us
+		}()
+		pause := time.NewTimer(time.Duration(rand.IntN(5000)) * time.Millisecond)
+		<-pause.C
+		s.kill()
+		<-ended
+		s.start()
+		s.until("it is settled", func() bool {
+			var box sandboxBody
+			s.call("GET", "/sandboxes/lab", nil, &box)
+			return box.State == "running" || box.State == "failed"
+		})
+		var box sandboxBody
+		s.call("GET", "/sandboxes/lab", nil, &box)
+		got := s.exec("lab", map[string]any{"command": "cat /opt/mark ~/mark"}).Stdout
+		seen[got]++
+		if got != "since\nsince\n" && got != "backed-up\nbacked-up\n" && !strings.Contains(box.Problem, "Look at its home") {
+			t.Errorf("round %d: it has %q, is %s and says %q", round, got, box.State, box.Problem)
+		}
+	}
+	t.Logf("%v", seen)
+	s.call("DELETE", "/sandboxes/lab?wait=gone", nil, nil)
+	s.until("no image is left over", func() bool { return s.rootImages() == "" })
+	if left := engine(t, "ps", "-aq", "--filter", "label=sandboxd.copy", "--filter", "name=sandboxd-copy-"); left != "" {
+		for _, id := range strings.Fields(left) {
+			if of := engine(t, "inspect", "--format", `{{index .Config.Labels "sandboxd.copy"}}`, id); strings.HasPrefix(of, s.instance()) {
+				t.Errorf("left over: %s", of)
+			}
+		}
+	}
 }

@@ -142,12 +142,13 @@ func checkLayer(layer io.ReadSeeker) error {
 	})
 }
 
-// refusedLayer is Invalid for what the engine says of a layer that it cannot unpack. What it says has paths of the host.
+// refusedLayer has what the engine says of a layer that it cannot unpack in the log alone: that has paths of the host.
 func refusedLayer(err error) error {
-	if !errors.As(err, new(*jsonmessage.JSONError)) || strings.Contains(err.Error(), "no space left") {
+	if !errors.As(err, new(*jsonmessage.JSONError)) {
 		return err
 	}
-	return fault.Wrap(err, fault.Invalid, "The container engine cannot unpack the root file system of the backup. Restore only the home.")
+	return fault.Wrap(err, fault.Unavailable, "The container engine cannot unpack the root file system of the backup: its disk is full, or the backup was changed since it was made. "+
+		"The log of sandboxd says which.")
 }
 
 // MakeImage makes the image of a snapshot of an image and a layer above it. See sandbox.Layers. It continues as Commit does when ctx

@@ -103,7 +103,7 @@ type Layers interface {
 	// is mounted is not in it, and lost tells what else is not. NotFound when there is no such image. An error of to comes back as it is.
 	ReadLayer(ctx context.Context, id, base string, to io.Writer) (lost archive.Stats, err error)
 	// MakeImage makes the image of a snapshot, which Snapshots.RemoveImage removes, of an image and a layer above it. NotFound when there is no such image,
-	// Invalid when the layer cannot be unpacked, or has something else in the place of a mount.
+	// Invalid when the layer has something else in the place of a mount, Unavailable when it cannot be unpacked.
 	MakeImage(ctx context.Context, snapshot, base string, layer Layer) (image string, err error)
 }
 
