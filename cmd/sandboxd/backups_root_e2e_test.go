@@ -117,7 +117,7 @@ func TestBackups_ACrashWhileARootComesBack(t *testing.T) {
 			defer close(ended)
 			s.try("PUT", "/sandboxes/lab/restore?backup="+b.ID, nil) // may die under us
 		}()
-		pause := time.NewTimer(time.Duration(rand.IntN(5000)) * time.Millisecond)
+		pause := time.NewTimer(time.Duration(rand.IntN(2500)) * time.Millisecond)
 		<-pause.C
 		s.kill()
 		<-ended
