@@ -192,7 +192,8 @@ func gzipped(t *testing.T, b []byte) []byte {
 }
 
 func TestReceive_RefusesWhatLiesOrCannotBe(t *testing.T) {
-	s, _ := open(t, nil)
+	const disk = 64 << 20
+	s, _ := open(t, func(c *Config) { c.Disk = func() int64 { return disk } })
 	one := tar.Header{Name: "a", Size: 4}
 	for name, c := range map[string]struct {
 		content []byte
@@ -210,7 +211,7 @@ func TestReceive_RefusesWhatLiesOrCannotBe(t *testing.T) {
 		"fewer bytes":          {told(t, func(m *Manifest) { m.Home.Bytes = 5 }), fault.Invalid, "not complete"},
 		"leads out":            {gzipped(t, tarOf(t, true, tar.Header{Name: "../a"})), fault.Invalid, `"../a"`},
 		"leads out by a link":  {compressed(t, tarOf(t, true, tar.Header{Name: "l", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"})), fault.Invalid, `"l"`},
-		"larger than the disk": {compressed(t, tarOf(t, true, one, tar.Header{Name: "b", Size: 1<<30 + 1})), fault.Invalid, "larger than the disk"},
+		"larger than the disk": {compressed(t, tarOf(t, true, one, tar.Header{Name: "b", Size: disk + 1})), fault.Invalid, "larger than the disk"},
 		"more at its end":      {compressed(t, append(tarOf(t, true, one), make([]byte, 20<<20)...)), fault.Invalid, "follow its end"},
 		"cut off, foreign":     {gzipped(t, tarOf(t, true, one, one)[:700]), fault.Invalid, "cut off"},
 		"a cut gzip":           {gzipped(t, tarOf(t, true, one))[:40], fault.Invalid, "cut off"},
