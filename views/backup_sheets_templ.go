@@ -124,7 +124,7 @@ func RestoreBackupSheet(r RestoreBackup) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if r.About.Root {
-				templ_7745c5c3_Err = check("save_first", "Back up what is there now first", r.SaveFirst).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = check("save_first", "Back up the current state first", r.SaveFirst).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -705,7 +705,7 @@ func archiveUpload(u ArchiveUpload) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = check("save_first", "Back up what is there now first", true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check("save_first", "Back up the current state first", true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
