@@ -17,7 +17,8 @@ import (
 const (
 	whiteout    = ".wh."  // begins the name of an entry of a layer that removes a file of the layers below
 	longestPath = 3900    // bytes of a path that an engine unpacks into a folder of its own: all of it may have 4,095
-	maxRootSize = 4 << 20 // files and folders of a root file system that are compared; each takes some 100 bytes of memory
+	maxRootSize = 1 << 20 // files and folders of a root file system that are compared; each takes some 100 bytes of memory
+	maxHeaders  = 1 << 17 // folders and further names of files; each takes some 600 bytes
 )
 
 // rootSeed makes sums that a sandbox cannot aim at.
@@ -122,8 +123,8 @@ func (w *layerWriter) writeLayer(from io.Reader) error {
 
 // see writes an entry that differs. Links follow when it is known which files are written.
 func (w *layerWriter) see(at string, h *tar.Header, content io.Reader) error {
-	if len(w.folders)+len(w.written)+len(w.links) > maxRootSize {
-		return fault.New(fault.Invalid, "The sandbox has changed more than %d files outside of its home, too many for a backup.", maxRootSize)
+	if len(w.written) > maxRootSize || len(w.folders)+len(w.links) > maxHeaders {
+		return fault.New(fault.Invalid, "The sandbox has too many files outside of its home for a backup of its root file system: at most %d that were changed, and %d folders and hard links in all.", maxRootSize, maxHeaders)
 	}
 	if why := unkept(at); why != "" {
 		w.lost.Lose(at, why)

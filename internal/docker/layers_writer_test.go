@@ -190,6 +190,29 @@ func TestLayer_TellsWhatItLacks(t *testing.T) {
 	}
 }
 
+// TestLayer_OfTooManyFoldersIsRefused has as many as a hostile sandbox can make, whose headers would fill the memory of sandboxd.
+func TestLayer_OfTooManyFoldersIsRefused(t *testing.T) {
+	w := newLayerWriter(container.InspectResponse{Config: &container.Config{}}, io.Discard)
+	if err := readTree(rootTar(t, nil), w); err != nil {
+		t.Fatal(err)
+	}
+	from, to := io.Pipe()
+	go func() {
+		out := tar.NewWriter(to)
+		for i := 0; ; i++ {
+			if err := out.WriteHeader(&tar.Header{Name: fmt.Sprintf("opt/%d/", i), Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+				to.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	err := w.writeLayer(from)
+	from.Close()
+	if !fault.Is(err, fault.Invalid) || len(w.folders) > maxHeaders+1 {
+		t.Errorf("%v with %d folders", err, len(w.folders))
+	}
+}
+
 func TestLayer_OfNoChangeIsEmpty(t *testing.T) {
 	base := map[string]file{"home": {kind: tar.TypeDir}, "home/agent": {kind: tar.TypeDir}, "usr": {kind: tar.TypeDir}, "usr/a": {kind: tar.TypeReg, content: "a"}, "usr/b": {kind: tar.TypeLink, content: "usr/a"}}
 	box := maps.Clone(base)
