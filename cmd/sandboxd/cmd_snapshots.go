@@ -81,6 +81,14 @@ func snapshotRows(list client.SnapshotList) [][]string {
 	return rows
 }
 
+// snapshotNamed finds the snapshot that the arguments NAME SNAPSHOT name.
+func snapshotNamed(ctx context.Context, r *remote, args []string) (s client.Snapshots, snap client.Snapshot, err error) {
+	if s, err = snapshotsOf(r, args[0]); err == nil {
+		snap, err = snapshotOf(ctx, s, args[1])
+	}
+	return s, snap, err
+}
+
 // snapshotOf finds a snapshot by its id, or by its name if one alone has that. Those that have failed count only when no other has it.
 func snapshotOf(ctx context.Context, s client.Snapshots, asked string) (found client.Snapshot, err error) {
 	list, err := s.List(ctx)
@@ -135,11 +143,7 @@ func newSnapshotsSetCmd() *cobra.Command {
 		if change == (client.SnapshotChange{}) {
 			return fault.New(fault.Invalid, "Nothing was asked for. Say --name or --note.")
 		}
-		s, err := snapshotsOf(r, args[0])
-		if err != nil {
-			return err
-		}
-		snap, err := snapshotOf(cmd.Context(), s, args[1])
+		s, snap, err := snapshotNamed(cmd.Context(), r, args)
 		if err == nil {
 			snap, err = s.Change(cmd.Context(), snap.ID, change)
 		}
@@ -158,11 +162,7 @@ again; elsewhere it needs --yes. One that is being taken is cancelled without as
 		Example: "  sandboxd snapshots delete lab 9494f39f73f0c93e\n  sandboxd snapshots delete lab works --yes", Args: wantArgs(2)})
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := snapshotsOf(r, args[0])
-		if err != nil {
-			return err
-		}
-		snap, err := snapshotOf(cmd.Context(), s, args[1])
+		s, snap, err := snapshotNamed(cmd.Context(), r, args)
 		if err != nil {
 			return err
 		}

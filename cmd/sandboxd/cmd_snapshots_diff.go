@@ -20,11 +20,7 @@ text file, as in the list, it prints its lines that have changed, as a unified d
 		Args:    cobra.RangeArgs(2, 3),
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := snapshotsOf(r, args[0])
-		if err != nil {
-			return err
-		}
-		snap, err := snapshotOf(cmd.Context(), s, args[1])
+		s, snap, err := snapshotNamed(cmd.Context(), r, args)
 		if err != nil {
 			return err
 		}

@@ -20,11 +20,7 @@ A snapshot of what it replaces is taken first, so it does not ask: 'sandboxd sna
 	})
 	quiet := cmd.Flags().BoolP("quiet", "q", false, "show no progress")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := snapshotsOf(r, args[0])
-		if err != nil {
-			return err
-		}
-		snap, err := snapshotOf(cmd.Context(), s, args[1])
+		s, snap, err := snapshotNamed(cmd.Context(), r, args)
 		if err != nil {
 			return err
 		}

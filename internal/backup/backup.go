@@ -1,5 +1,5 @@
-// Package backup keeps the homes of sandboxes, their settings and, if asked, what they have changed elsewhere, as files: it makes them, checks them, and makes sandboxes of them
-// again.
+// Package backup keeps the homes of sandboxes, their settings and, if asked, what they have changed elsewhere, as files: it makes them,
+// checks them, and makes sandboxes of them again.
 //
 // How a home becomes entries of an archive is internal/archive's, and freezing the sandbox meanwhile the Manager's. It knows nothing of
 // HTTP, and how a repository stores what it is given is internal/repository's.

@@ -88,16 +88,9 @@ func (c *checked) read(ctx context.Context, content io.Reader, most int64) (err 
 	if c.manifest != nil {
 		c.prefix = homePrefix
 	}
-	root := &rootCheck{most: most}
-	if c.manifest != nil {
-		root.want = c.manifest.Root
-	}
-	c.stats, err = archive.Check(ctx, r, archive.Options{Prefix: c.prefix, MaxBytes: most}, root.beside(ctx))
+	c.stats, err = checkEntries(ctx, r, c.prefix, c.manifest, most)
 	if err == nil && !end.ends() {
 		err = io.ErrUnexpectedEOF
-	}
-	if err == nil {
-		err = root.end()
 	}
 	if err != nil {
 		return err

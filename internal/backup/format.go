@@ -16,8 +16,8 @@ import (
 )
 
 // A backup is a tar archive in Zstandard frames, which GNU tar and bsdtar unpack as it is: first manifest.json, in a frame of its
-// own, then root.tar if it was asked for, then the home below home/. Frames that every decoder passes over fill the room that the manifest is given before its length is
-// known, and hold the seal at the end: a checksum of all that is before it.
+// own, then root.tar if it was asked for, then the home below home/. Frames that every decoder passes over fill the room that the
+// manifest is given before its length is known, and hold the seal at the end: a checksum of all that is before it.
 const (
 	manifestName  = "manifest.json"
 	homePrefix    = "home/"

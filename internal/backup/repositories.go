@@ -123,11 +123,7 @@ func newJudge(ctx context.Context, m *Manifest) *judge {
 	j := &judge{in: in, done: make(chan struct{})}
 	go func() {
 		defer close(j.done)
-		root := &rootCheck{want: m.Root}
-		j.stats, j.err = archive.Check(ctx, tar.NewReader(bufio.NewReaderSize(from, readAhead)), archive.Options{Prefix: homePrefix}, root.beside(ctx))
-		if j.err == nil {
-			j.err = root.end()
-		}
+		j.stats, j.err = checkEntries(ctx, tar.NewReader(bufio.NewReaderSize(from, readAhead)), homePrefix, m, 0)
 		_, _ = io.Copy(io.Discard, from) // it does not hold up the one who writes
 	}()
 	return j

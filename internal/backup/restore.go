@@ -50,9 +50,9 @@ func (a *Archive) content(ctx context.Context) (content io.Reader, closeContent 
 // Receive takes an archive in, and checks it. Invalid when it cannot be restored, Unavailable when there is no room for it. The caller
 // closes it.
 func (s *Service) Receive(ctx context.Context, owner string, from io.Reader) (*Archive, error) {
-	f, closeFile, err := s.unnamed(owner, func(io.Writer) error { return nil })
+	f, err := s.unnamed(owner, func(io.Writer) error { return nil })
 	if err != nil {
-		return nil, errors.Join(err, closeFile())
+		return nil, err
 	}
 	upload := &entry{Backup: Backup{Owner: owner}}
 	defer s.ungrow(upload)
@@ -127,8 +127,8 @@ func (s *Service) Archive(id string) (*Archive, error) {
 	return &Archive{Manifest: m, Stats: b.Stats, file: f, prefix: homePrefix}, nil
 }
 
-// Restore makes the home of a sandbox, and its root file system if that is in it, what an archive says, and returns when that is done or ctx ends; then it continues. The sandbox's
-// settings stay. saveFirst has the current home backed up, without which nothing is restored. It closes the archive. Conflict
+// Restore makes the home of a sandbox, and its root file system if that is in it, what an archive says, and returns when that is done or
+// ctx ends; then it continues. The sandbox's settings stay. saveFirst has the current home backed up, without which nothing is restored. It closes the archive. Conflict
 // while another archive is being restored there; other kinds as for sandbox.Manager's.
 func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, saveFirst bool) error {
 	if err := a.rootFits(box.Spec.Template, box.Spec.Image); err != nil {
@@ -143,11 +143,9 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, 
 		if !a.restoresRoot() {
 			return s.Sandboxes.Restore(ctx, box.Ref(), s.fill(a))
 		}
-		root, closeRoot, err := roots{s}.rootfs(ctx, box.Owner, a)
-		if err == nil {
-			err = s.Sandboxes.RestoreWithRoot(ctx, box.Ref(), root, s.fill(a))
-		}
-		return errors.Join(err, closeRoot())
+		return roots{s}.withRootfs(ctx, box.Owner, a, func(root sandbox.Rootfs) error {
+			return s.Sandboxes.RestoreWithRoot(ctx, box.Ref(), root, s.fill(a))
+		})
 	})
 }
 

@@ -35,40 +35,40 @@ type roots struct{ *Service }
 func (s roots) readLayer(ctx context.Context, e *entry, c sandbox.Capture, m *Manifest) (f *os.File, err error) {
 	s.update(e, func(b *Backup) { b.Comparing = true })
 	defer s.update(e, func(b *Backup) { b.Comparing = false })
-	f, closeFile, err := s.unnamed(e.Owner, func(to io.Writer) error {
-		m.Root = &RootManifest{}
+	m.Root = &RootManifest{}
+	f, err = s.unnamed(e.Owner, func(to io.Writer) (err error) {
 		m.Root.Base, m.Root.lost, err = c.ReadLayer(ctx, to)
 		return err
 	})
-	if ctx.Err() != nil {
-		return nil, errors.Join(context.Cause(ctx), closeFile())
+	if err != nil {
+		return nil, s.unwritable(causeOf(ctx, err))
 	}
-	if err == nil {
-		m.Root.Size, err = f.Seek(0, io.SeekEnd)
-	}
-	if err == nil {
+	if m.Root.Size, err = f.Seek(0, io.SeekEnd); err == nil {
 		m.Root.Stats, err = archive.Check(ctx, tar.NewReader(io.NewSectionReader(f, 0, m.Root.Size)), archive.Options{}, passOver)
 	}
 	if err != nil {
-		return nil, errors.Join(s.unwritable(err), closeFile())
+		return nil, errors.Join(s.unwritable(err), f.Close())
 	}
 	m.Version, m.NotIncluded = rootVersion, notIncluded[:1]
 	return f, nil
 }
 
 // unnamed gives a file without a name that write has filled, of which there is nothing when sandboxd is ended. All of an owner's
-// that are written at one time may take what the owner's backups may. closeFile is never nil.
-func (s *Service) unnamed(owner string, write func(io.Writer) error) (f *os.File, closeFile func() error, err error) {
-	if f, err = os.CreateTemp(s.Folder, uploadName); err != nil {
-		return nil, func() error { return nil }, s.unwritable(err)
+// that are written at one time may take what the owner's backups may. After an error it is nil.
+func (s *Service) unnamed(owner string, write func(io.Writer) error) (*os.File, error) {
+	f, err := os.CreateTemp(s.Folder, uploadName)
+	if err != nil {
+		return nil, s.unwritable(err)
 	}
-	if err := os.Remove(f.Name()); err != nil { // nothing is left of it, whatever happens
-		return nil, f.Close, s.unwritable(err)
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(s.unwritable(err), f.Close())
 	}
 	count := &entry{Backup: Backup{Owner: "unnamed of " + owner}}
 	defer s.ungrow(count)
-	err = write(&bounded{file: f, may: func(n int64) error { return s.grow(count, n) }, fail: s.unwritable})
-	return f, f.Close, err
+	if err := write(&bounded{file: f, may: func(n int64) error { return s.grow(count, n) }, fail: s.unwritable}); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // writeRoot writes the entry.
@@ -82,6 +82,19 @@ func (m *Manifest) writeRoot(to io.Writer, f io.ReaderAt) error {
 }
 
 func passOver(*tar.Header, io.Reader) error { return nil }
+
+// checkEntries is archive.Check of the entries of an archive, most bytes of them, of which m is the manifest; nil for none.
+func checkEntries(ctx context.Context, r *tar.Reader, prefix string, m *Manifest, most int64) (archive.Stats, error) {
+	root := &rootCheck{most: most}
+	if m != nil {
+		root.want = m.Root
+	}
+	stats, err := archive.Check(ctx, r, archive.Options{Prefix: prefix, MaxBytes: most}, root.beside(ctx))
+	if err == nil {
+		err = root.end()
+	}
+	return stats, err
+}
 
 // rootCheck looks at what is beside the home in an archive.
 type rootCheck struct {
@@ -129,14 +142,14 @@ func (a *Archive) rootFits(template, image string) error {
 		cmp.Or(a.Manifest.Sandbox.Template, a.Manifest.Sandbox.Image), cmp.Or(template, image), cmp.Or(a.Manifest.Sandbox.Template, a.Manifest.Sandbox.Image))
 }
 
-// rootfs gives the root file system of an archive that has one, in a file without a name. closeRoot is never nil.
-func (s roots) rootfs(ctx context.Context, owner string, a *Archive) (root sandbox.Rootfs, closeRoot func() error, err error) {
+// withRootfs has do do something with the root file system of an archive that has one, which is in a file without a name meanwhile.
+func (s roots) withRootfs(ctx context.Context, owner string, a *Archive, do func(sandbox.Rootfs) error) error {
 	content, closeContent, err := a.content(ctx)
 	if err != nil {
-		return root, func() error { return nil }, err
+		return err
 	}
 	defer closeContent()
-	f, closeRoot, err := s.unnamed(owner, func(to io.Writer) error {
+	f, err := s.unnamed(owner, func(to io.Writer) error {
 		in := tar.NewReader(content)
 		for {
 			h, err := in.Next()
@@ -150,9 +163,10 @@ func (s roots) rootfs(ctx context.Context, owner string, a *Archive) (root sandb
 		}
 	})
 	if err != nil {
-		return root, closeRoot, s.unwritable(err)
+		return s.unwritable(err)
 	}
-	return sandbox.Rootfs{Base: a.Manifest.Root.Base, Layer: sandbox.Layer{Content: f, Size: a.Manifest.Root.Size}}, closeRoot, nil
+	err = do(sandbox.Rootfs{Base: a.Manifest.Root.Base, Layer: sandbox.Layer{Content: f, Size: a.Manifest.Root.Size}})
+	return errors.Join(err, f.Close())
 }
 
 // rootFor is readLayer for what asks for it; else it gives nil.
@@ -181,15 +195,14 @@ func (s roots) entries(ctx context.Context, e *entry, c sandbox.Capture, m *Mani
 }
 
 // createFrom makes a sandbox with the root file system of an archive, if that is restored.
-func (s roots) createFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin, a *Archive) (sandbox.Sandbox, error) {
+func (s roots) createFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin, a *Archive) (box sandbox.Sandbox, err error) {
 	if !a.restoresRoot() {
 		return s.Sandboxes.CreateFrom(ctx, r, from)
 	}
-	root, closeRoot, err := s.rootfs(ctx, r.Owner, a)
-	if err != nil {
-		return sandbox.Sandbox{}, errors.Join(err, closeRoot())
-	}
-	from.Rootfs = &root
-	box, err := s.Sandboxes.CreateFrom(ctx, r, from)
-	return box, errors.Join(err, closeRoot())
+	err = s.withRootfs(ctx, r.Owner, a, func(root sandbox.Rootfs) (err error) {
+		from.Rootfs = &root
+		box, err = s.Sandboxes.CreateFrom(ctx, r, from)
+		return err
+	})
+	return box, err
 }

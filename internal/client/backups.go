@@ -108,36 +108,47 @@ func (c *Client) BeginBackup(ctx context.Context, sandbox string, n NewBackup) (
 	return b, err
 }
 
-// followEvery is how often a backup that is being made is looked at.
+// followEvery is how often something that is being made is looked at.
 const followEvery = 500 * time.Millisecond
 
 // FollowBackup waits until a backup is made, and gives it as it was last seen. tell hears how far it is; it may be nil. A server that is
 // away for a while does not end the wait. The error of a backup that has failed is a Conflict that says why.
 func (c *Client) FollowBackup(ctx context.Context, b Backup, tell func(Backup)) (Backup, error) {
+	look := func() (Backup, error) { return c.Backup(ctx, b.ID) }
+	return follow(ctx, b, look, func(now Backup) (state, problem string) {
+		if tell != nil && now.State == BackupMaking {
+			tell(now)
+		}
+		return now.State, now.Problem
+	})
+}
+
+// follow looks at something time and again until the server has made it, and gives it as it was last seen. at gives its state and why it has
+// failed. Errors are as for FollowBackup.
+func follow[T any](ctx context.Context, last T, look func() (T, error), at func(T) (state, problem string)) (T, error) {
 	every := time.NewTicker(followEvery)
 	defer every.Stop()
 	for {
 		err := stubborn(ctx, func() (moved bool, err error) {
-			now, err := c.Backup(ctx, b.ID)
+			now, err := look()
 			if err == nil {
-				b = now
+				last = now
 			}
 			return false, err
 		})
-		switch {
-		case err != nil:
-			return b, err
-		case b.State == BackupReady:
-			return b, nil
-		case b.State != BackupMaking:
-			return b, fault.New(fault.Conflict, "%s", b.Problem)
+		if err != nil {
+			return last, err
 		}
-		if tell != nil {
-			tell(b)
+		switch state, problem := at(last); state {
+		case BackupReady:
+			return last, nil
+		case BackupMaking:
+		default:
+			return last, fault.New(fault.Conflict, "%s", problem)
 		}
 		select {
 		case <-ctx.Done():
-			return b, ctx.Err()
+			return last, ctx.Err()
 		case <-every.C:
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"time"
 
-	"sandboxd/internal/fault"
 	"sandboxd/internal/text"
 )
 
@@ -33,10 +32,9 @@ type Snapshot struct {
 	MoreLost   int64        `json:"more_lost"`
 }
 
-// The states of a snapshot.
+// The states of a snapshot that is not ready.
 const (
-	SnapshotMaking = "making"
-	SnapshotReady  = "ready"
+	SnapshotMaking = BackupMaking
 	SnapshotFailed = "failed"
 )
 
@@ -124,31 +122,12 @@ func (s Snapshots) Begin(ctx context.Context, n NewSnapshot) (snap Snapshot, beg
 // Follow waits until a snapshot is taken, and gives it as it was last seen. A server that is away for a while does not end the wait. The
 // error of one that has failed is a Conflict that says why.
 func (s Snapshots) Follow(ctx context.Context, snap Snapshot) (Snapshot, error) {
-	every := time.NewTicker(followEvery)
-	defer every.Stop()
-	for {
-		err := stubborn(ctx, func() (moved bool, err error) {
-			var now Snapshot
-			if err = s.Client.get(ctx, s.path(snap.ID, ""), nil, &now); err == nil {
-				now.clean()
-				snap = now
-			}
-			return false, err
-		})
-		switch {
-		case err != nil:
-			return snap, err
-		case snap.State == SnapshotReady:
-			return snap, nil
-		case snap.State != SnapshotMaking:
-			return snap, fault.New(fault.Conflict, "%s", snap.Problem)
-		}
-		select {
-		case <-ctx.Done():
-			return snap, ctx.Err()
-		case <-every.C:
-		}
+	look := func() (now Snapshot, err error) {
+		err = s.Client.get(ctx, s.path(snap.ID, ""), nil, &now)
+		now.clean()
+		return now, err
 	}
+	return follow(ctx, snap, look, func(now Snapshot) (state, problem string) { return now.State, now.Problem })
 }
 
 // Change changes what one is called.

@@ -31,8 +31,8 @@ const rootLimit = 30 * time.Minute
 // enginesOwn is what the engine makes in each container besides what it mounts.
 var enginesOwn = []string{"/.dockerenv", "/dev", "/proc", "/sys", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/etc/mtab"}
 
-// ReadLayer writes what a sandbox has changed of an image, as a layer. See sandbox.Layers. It reads all files of both, a second for some
-// 200 MB.
+// ReadLayer writes what a sandbox has changed of an image, as a layer. See sandbox.Layers. It reads all files of both, 660 MB in some
+// 15 seconds.
 func (e *snapshots) ReadLayer(ctx context.Context, id, base string, to io.Writer) (lost archive.Stats, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rootLimit)
 	defer cancel()
@@ -95,11 +95,7 @@ func (e *snapshots) exported(ctx context.Context, containerID string, take func(
 }
 
 func newLayerWriter(box container.InspectResponse, to io.Writer) *layerWriter {
-	mounts := mountPoints
-	for _, m := range sandbox.ParseMounts(box.Config.Labels[labelVolumes]) {
-		mounts = append(mounts[:len(mounts):len(mounts)], m.Target)
-	}
-	points := slices.Concat(mounts, enginesOwn)
+	points := slices.Concat(pointsOf(box), enginesOwn)
 	return &layerWriter{out: tar.NewWriter(to), skip: isIn(points), above: isAbove(points)}
 }
 

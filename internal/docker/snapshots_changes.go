@@ -25,13 +25,19 @@ func changed(c container.FilesystemChange, points []string) bool {
 	})
 }
 
-// rootChanged says whether a sandbox that does not run, or is frozen, has changed its root file system. The engine compares all files of
-// the image, a second for 600 MB; where this process can read the folder that has the changes, it looks there instead.
-func (e *snapshots) rootChanged(ctx context.Context, box container.InspectResponse) (bool, error) {
+// pointsOf gives those of a container, with those of its volumes.
+func pointsOf(box container.InspectResponse) []string {
 	points := slices.Clone(mountPoints)
 	for _, m := range sandbox.ParseMounts(box.Config.Labels[labelVolumes]) {
 		points = append(points, m.Target)
 	}
+	return points
+}
+
+// rootChanged says whether a sandbox that does not run, or is frozen, has changed its root file system. The engine compares all files of
+// the image, a second for 600 MB; where this process can read the folder that has the changes, it looks there instead.
+func (e *snapshots) rootChanged(ctx context.Context, box container.InspectResponse) (bool, error) {
+	points := pointsOf(box)
 	if upper := box.GraphDriver.Data["UpperDir"]; box.GraphDriver.Name == "overlay2" && upper != "" {
 		if is, err := upperChanged(upper, points); err == nil {
 			return is, nil

@@ -34,12 +34,11 @@ func (k *keeper) restoreWhole(ctx context.Context, ref Ref, root *Rootfs, fill f
 			if !exists {
 				s.CutOff = Failed // until its home is whole
 			}
-			id := NewID()
 			if root != nil {
-				s.Revert = Revert{Root: id, Overrides: s.Overrides}
+				s.Revert = Revert{Root: NewID(), Overrides: s.Overrides}
 			}
 			if s, err = k.set(ctx, s, Restoring, ""); err == nil && root != nil {
-				s, err = k.prepareRoot(ctx, s, was, id, *root)
+				s, err = k.prepareRoot(ctx, s, was, *root)
 			}
 			if err == nil {
 				err = k.restore(ctx, s, !exists || i.Partial, fill)
@@ -53,8 +52,8 @@ func (k *keeper) restoreWhole(ctx context.Context, ref Ref, root *Rootfs, fill f
 var restored = map[State]State{Running: Running, Frozen: Asleep, Asleep: Asleep, Stopped: Stopped, Failed: Stopped}
 
 // prepareRoot makes the image that s, which was as was says, is to be made from. When that fails it is as before.
-func (k *keeper) prepareRoot(ctx context.Context, s, was Sandbox, id string, root Rootfs) (Sandbox, error) {
-	image, base, err := rootfiles{k}.makeRoot(ctx, s, id, root)
+func (k *keeper) prepareRoot(ctx context.Context, s, was Sandbox, root Rootfs) (Sandbox, error) {
+	image, base, err := rootfiles{k}.makeRoot(ctx, s, s.Revert.Root, root)
 	if err == nil {
 		s.Revert.Root, s.Revert.Base = image, base
 		return k.set(ctx, s, Restoring, "")
