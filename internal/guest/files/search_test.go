@@ -100,9 +100,9 @@ func TestSearchNames_FindsPartsAndGlobs(t *testing.T) {
 	}
 }
 
-// ripgrepSays is a program that notes how it was called and says what ripgrep 13 says.
+// ripgrepSays is a program that notes how it was called, in NOTES, and says what ripgrep 13 says.
 const ripgrepSays = `#!/bin/sh
-{ pwd -P; id -u; printf '%s\n' "$@"; } > /tmp/.ripgrep-NAME
+{ pwd -P; id -u; printf '%s\n' "$@"; } > 'NOTES'
 cat <<'END'
 {"type":"begin","data":{"path":{"text":"./a.txt"}}}
 {"type":"match","data":{"path":{"text":"./a.txt"},"lines":{"text":"second Needle here\r\n"},"line_number":2,"absolute_offset":6,"submatches":[{"match":{"text":"Needle"},"start":7,"end":13}]}}
@@ -117,19 +117,17 @@ exit 1
 
 func TestSearchContents_ByRipgrepWhereThereIsOne(t *testing.T) {
 	b := searchBox(t)
-	program := filepath.Join(t.TempDir(), "rg")
-	notes := filepath.Base(b.root) + filepath.Base(filepath.Dir(b.root))
-	must(t, os.WriteFile(program, []byte(strings.ReplaceAll(ripgrepSays, "NAME", notes)), 0o755))
+	program, notes := filepath.Join(t.TempDir(), "rg"), b.host("home/notes")
+	must(t, os.WriteFile(program, []byte(strings.ReplaceAll(ripgrepSays, "NOTES", notes)), 0o755))
 	for dir := filepath.Dir(program); dir != os.TempDir(); dir = filepath.Dir(dir) {
 		must(t, os.Chmod(dir, 0o755))
 	}
-	t.Cleanup(func() { os.Remove("/tmp/.ripgrep-" + notes) })
 	b.tree.cfg.Find = func(string) string { return program }
 	got, more, err := b.searchFor(wire.Search{Path: "d/..", Query: "--n[e]dle", In: wire.SearchContent, Regex: true})
 	if want := []string{"a.txt:2:8:[Needle]", "d/bad\xffname:1:9:[needle]"}; !slices.Equal(got, want) || more || err != nil {
 		t.Errorf("got %q, %v, %v", got, more, err)
 	}
-	told, err := os.ReadFile("/tmp/.ripgrep-" + notes)
+	told, err := os.ReadFile(notes)
 	must(t, err)
 	lines := strings.Split(string(told), "\n")
 	if lines[0] != b.host("home") || lines[1] != "1000" || !slices.Contains(lines, "--regexp=--n[e]dle") || !slices.Contains(lines, "--no-follow") {
