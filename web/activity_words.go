@@ -17,7 +17,7 @@ import (
 type sentence struct{ before, box, after string }
 
 // tellsFailure are the actions that failed by what they say.
-var tellsFailure = []activity.Action{activity.SandboxFail, activity.BackupFail, activity.RepositoryFail, activity.Lost}
+var tellsFailure = []activity.Action{activity.SandboxFail, activity.SnapshotFail, activity.BackupFail, activity.RepositoryFail, activity.Lost}
 
 // sentenceOf says what was done.
 func sentenceOf(e activity.Entry) sentence {

@@ -21,7 +21,7 @@ func keepSnapshots(t *testing.T, boxes snapshot.Sandboxes, log *slog.Logger) *sn
 	store := &memSnapshots{rows: map[string]snapshot.Snapshot{}, heads: map[string]snapshot.Head{}}
 	s, err := snapshot.New(t.Context(), snapshot.Config{
 		Store: store, Sandboxes: boxes, Parts: allParts{store}, Memories: allParts{store},
-		Keep: 7 * 24 * time.Hour, Automatic: 10, Most: 50, Log: log,
+		Keep: 7 * 24 * time.Hour, Automatic: 10, Most: 50, Log: log, Failed: func(sandbox.Sandbox, error) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -96,6 +96,13 @@ func recordBackup(log *activity.Log, b backup.Backup) {
 	log.Add(e)
 }
 
+// recordSnapshot records that work on a snapshot of a sandbox has failed, when the request for it was answered before.
+func recordSnapshot(log *activity.Log, of sandbox.Sandbox, err error) {
+	e := activity.Caller{Via: activity.Itself}.Entry(activity.SnapshotFail).Ended(err)
+	e.SandboxID, e.Sandbox, e.Owner = of.ID, of.Name, of.Owner
+	log.Add(e)
+}
+
 // recordedEngine has what is wrong with a repository recorded when a check finds it.
 type recordedEngine struct {
 	repository.Engine

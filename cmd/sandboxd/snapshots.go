@@ -43,7 +43,7 @@ func (a *app) newSnapshots(ctx context.Context) error {
 	}
 	a.snapshots, err = snapshot.New(ctx, snapshot.Config{
 		Store: a.db.Snapshots(), Sandboxes: a.manager, Parts: a.engine, Memories: a.engine, Keep: keep, Automatic: a.config.SnapshotAutomatic,
-		Most: a.config.SnapshotMost, Log: a.log,
+		Most: a.config.SnapshotMost, Failed: func(of sandbox.Sandbox, err error) { recordSnapshot(a.activity, of, err) }, Log: a.log,
 	})
 	if err != nil || !a.config.MemorySnapshots {
 		return err

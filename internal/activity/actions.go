@@ -14,6 +14,7 @@ const (
 
 // What ends badly behind a request that has begun it.
 const (
+	SnapshotFail   Action = "snapshot.fail"
 	BackupFail     Action = "backup.fail"
 	RepositoryFail Action = "repository.fail"
 )
@@ -51,6 +52,7 @@ var Actions = []Known{
 	{"snapshot.change", "changed a snapshot of the sandbox", false},
 	{"snapshot.delete", "deleted or cancelled a snapshot of the sandbox", false},
 
+	{SnapshotFail, "found that a snapshot of the sandbox could not be taken or used", false},
 	{BackupFail, "found that a backup of the sandbox failed", false},
 	{"backup.download", "downloaded a backup of the sandbox", true},
 	{"backup.delete", "deleted or cancelled a backup of the sandbox", false},

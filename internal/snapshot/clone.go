@@ -38,11 +38,7 @@ func (s *Service) Clone(ctx context.Context, box sandbox.Sandbox, a CloneAsk) ([
 	}
 	return detached(ctx, s, begin, func(life context.Context) ([]sandbox.Sandbox, error) {
 		made, err := s.clone(life, box, from, a.Owner, names)
-		if err != nil && ctx.Err() != nil { // nobody waits who would be told
-			s.mu.Lock()
-			s.setProblem(box.ID, causeOf(life, err))
-			s.mu.Unlock()
-		}
+		s.unheard(ctx, box, causeOf(life, err))
 		return made, err
 	})
 }

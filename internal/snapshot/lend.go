@@ -22,11 +22,7 @@ func (s *Service) Lend(ctx context.Context, box sandbox.Sandbox, id string, do f
 		if err = s.whole(life, from); err == nil {
 			err = do(life, from)
 		}
-		if err != nil && ctx.Err() != nil { // nobody waits who would be told
-			s.mu.Lock()
-			s.setProblem(box.ID, causeOf(life, err))
-			s.mu.Unlock()
-		}
+		s.unheard(ctx, box, causeOf(life, err))
 		return none, err
 	})
 	return err

@@ -32,6 +32,7 @@ func TestLend_KeepsItAndContinuesWhenTheCallerLeaves(t *testing.T) {
 		}
 		close(held)
 		synctest.Wait()
+		w.wantFailed("lend", "one: The disk is full.")
 		if got := w.Problem(box.ID); got != "The disk is full." {
 			t.Errorf("the problem is %q", got)
 		}

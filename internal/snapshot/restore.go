@@ -26,13 +26,14 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, id string) (
 		s.setProblem(box.ID, nil)
 		return nil
 	}
-	return detached(ctx, s, begin, func(ctx context.Context) (Snapshot, error) {
-		safety, err := s.restore(ctx, box, to)
+	return detached(ctx, s, begin, func(life context.Context) (Snapshot, error) {
+		safety, err := s.restore(life, box, to)
 		s.mu.Lock()
 		delete(s.restoring, box.ID)
-		s.setProblem(box.ID, causeOf(ctx, err))
+		s.setProblem(box.ID, causeOf(life, err))
 		s.mu.Unlock()
 		s.release(to.ID)
+		s.unheard(ctx, box, causeOf(life, err))
 		return safety, err
 	})
 }

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,7 @@ func TestRestore_AFailureChangesNothing(t *testing.T) {
 			w.engine.Fail(op, fault.New(fault.Unavailable, "The disk is full."))
 			safety, err := w.Restore(w.t.Context(), box, snap.ID)
 			w.wantKind("restore", err, fault.Unavailable, "The disk is full.")
+			w.wantFailed("a restore whose caller waits")
 			if w.Problem(box.ID) == "" || w.Restoring(box.ID) {
 				t.Errorf("%s: problem %q, restoring %t", op, w.Problem(box.ID), w.Restoring(box.ID))
 			}
@@ -85,6 +87,32 @@ func TestRestore_AFailureChangesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRestore_AFailureIsToldOfWhenItsCallerHasLeft(t *testing.T) {
+	within(t, nil, func(w *world, box sandbox.Sandbox) {
+		snap := w.take(box, snapshot.Ask{})
+		for what, ask := range map[string]func(ctx context.Context) error{
+			"restore": func(ctx context.Context) error { _, err := w.Restore(ctx, box, snap.ID); return err },
+			"clone": func(ctx context.Context) error {
+				_, err := w.Clone(ctx, box, snapshot.CloneAsk{Count: 1, Owner: "ann", Snapshot: snap.ID})
+				return err
+			},
+		} {
+			w.engine.Fail(sandboxtest.OpCopyIn, fault.New(fault.Unavailable, "The disk is full."))
+			w.engine.Delay(sandboxtest.OpCopyIn, time.Minute)
+			ctx, leave := context.WithTimeout(w.t.Context(), time.Second)
+			if err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: who leaves gets %v", what, err)
+			}
+			leave()
+			<-time.After(5 * time.Minute)
+			w.wantFailed(what, "one: The disk is full.")
+			if got := w.Problem(box.ID); got != "The disk is full." {
+				t.Errorf("%s: the problem is %q", what, got)
+			}
+		}
+	})
 }
 
 func TestRestore_OneWithoutItsContainerIsLeftAlone(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 // Bounds of the work.
@@ -135,6 +136,17 @@ func detached[T any](ctx context.Context, s *Service, begin func() error, work f
 	case <-ctx.Done():
 		return *new(T), ctx.Err()
 	}
+}
+
+// unheard notes and tells of what has failed when the caller has left, whose context ctx is.
+func (s *Service) unheard(ctx context.Context, box sandbox.Sandbox, err error) {
+	if err == nil || ctx.Err() == nil {
+		return
+	}
+	s.mu.Lock()
+	s.setProblem(box.ID, err)
+	s.mu.Unlock()
+	s.Failed(box, err)
 }
 
 // open reports whether something can be started for a caller. It needs mu.

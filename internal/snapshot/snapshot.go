@@ -124,7 +124,10 @@ type Config struct {
 	Keep      time.Duration       // how long an automatic one is kept
 	Automatic int                 // automatic ones of a sandbox that are kept
 	Most      int                 // manual ones of a sandbox: then none is taken but for a restore or a clone
-	Log       *slog.Logger
+	// Failed is called in between with a sandbox of which a snapshot could not be taken, restored or used when the one who had asked for
+	// that has an answer already.
+	Failed func(of sandbox.Sandbox, err error)
+	Log    *slog.Logger
 }
 
 // Change says that a snapshot has changed or is gone, or that something about the restores to a sandbox has.

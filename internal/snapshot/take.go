@@ -125,7 +125,7 @@ func (s *Service) reserve(ctx context.Context, box sandbox.Sandbox, a Ask) (e *e
 	s.all[e.ID] = e
 	s.works.Go(func() {
 		defer cancel(nil)
-		s.make(life, e, box.Ref())
+		s.make(life, e, box)
 	})
 	return e, true, nil
 }
@@ -138,7 +138,7 @@ func originOf(b sandbox.Sandbox) Origin {
 }
 
 // make makes a snapshot that was reserved: the row first, then the parts.
-func (s *Service) make(ctx context.Context, e *entry, ref sandbox.Ref) {
+func (s *Service) make(ctx context.Context, e *entry, box sandbox.Sandbox) {
 	s.mu.Lock()
 	row := e.Snapshot
 	s.mu.Unlock()
@@ -154,19 +154,22 @@ func (s *Service) make(ctx context.Context, e *entry, ref sandbox.Ref) {
 	s.mu.Unlock()
 	s.announce(e)
 	close(e.inserted)
-	taken, err := s.take(ctx, row.ID, ref, e.memory)
+	taken, err := s.take(ctx, row.ID, box.Ref(), e.memory)
 	if err == nil {
 		err = s.finish(context.WithoutCancel(ctx), e, taken)
 	}
 	if err != nil {
 		err = causeOf(ctx, err)
-		s.Log.Warn("snapshot failed", "sandbox", ref.Name(), "error", err)
+		s.Log.Warn("snapshot failed", "sandbox", box.Name, "error", err)
 		s.fail(context.WithoutCancel(ctx), e, err)
+		if asked := row.Kind == Manual || row.Kind == Automatic; asked && !errors.Is(err, errCancelled) {
+			s.Failed(box, err)
+		}
 	}
 	close(e.done)
 	s.announce(e)
 	if err := s.prune(context.WithoutCancel(ctx), row.SandboxID); err != nil {
-		s.Log.Warn("old snapshots are not deleted yet", "sandbox", ref.Name(), "error", err)
+		s.Log.Warn("old snapshots are not deleted yet", "sandbox", box.Name, "error", err)
 	}
 }
 

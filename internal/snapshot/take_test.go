@@ -69,6 +69,7 @@ func TestBegin_AFailureLeavesNothing(t *testing.T) {
 			}
 			_, err = w.Wait(w.t.Context(), snap.ID)
 			w.wantKind("wait", err, fault.Unavailable, "The disk is full.")
+			w.wantFailed(string(op), "one: The disk is full.")
 			w.wantRows()
 			w.wantHead(box, "")
 			w.wantParts(nil, nil)
@@ -214,6 +215,7 @@ func TestDelete_OneThatIsMadeIsForgotten(t *testing.T) {
 		_, err = w.Snapshot(snap.ID)
 		w.wantKind("find", err, fault.NotFound, "")
 		w.wantKind("wait", <-waited, fault.Gone, "cancelled")
+		w.wantFailed("cancelled")
 		w.wantRows()
 		w.wantParts(nil, nil)
 		if now := w.now(box); now.State != sandbox.Running {

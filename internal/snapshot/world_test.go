@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +24,13 @@ var errDown = fault.New(fault.Unavailable, "It is down.")
 
 // world is all around a Service and its Manager, in memory. It outlives them, as the real one outlives a crash.
 type world struct {
-	t      *testing.T
-	boxes  *sandboxtest.MemStore
-	engine *sandboxtest.Runtime
-	store  *snapshottest.Store
-	change func(*snapshot.Config)
+	t       *testing.T
+	boxes   *sandboxtest.MemStore
+	engine  *sandboxtest.Runtime
+	store   *snapshottest.Store
+	change  func(*snapshot.Config)
+	telling sync.Mutex
+	failed  []string // what Config.Failed was called with
 
 	*snapshot.Service
 	m   *sandbox.Manager
@@ -54,7 +57,8 @@ func (w *world) start() {
 		Store: w.boxes, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine, Checkpoints: w.memories(), Guests: guests{}, Images: images{}, Templates: templates{},
 		Labels: func(string, string) map[string]string { return nil }, Host: sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Log: log,
 	})
-	c := snapshot.Config{Store: w.store, Sandboxes: w.m, Parts: w.engine, Memories: w.memories(), Keep: 24 * time.Hour, Automatic: 3, Most: 6, Log: log}
+	c := snapshot.Config{Store: w.store, Sandboxes: w.m, Parts: w.engine, Memories: w.memories(), Keep: 24 * time.Hour, Automatic: 3, Most: 6, Log: log,
+		Failed: w.fails}
 	if w.change != nil {
 		w.change(&c)
 	}
@@ -179,6 +183,24 @@ func (w *world) wantHead(box sandbox.Sandbox, id string) {
 	if w.Head(box.ID) != id || heads[box.ID].Snapshot != id {
 		w.t.Errorf("head of %s is %q, stored %q, want %q", box.Name, w.Head(box.ID), heads[box.ID].Snapshot, id)
 	}
+}
+
+func (w *world) fails(of sandbox.Sandbox, err error) {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.failed = append(w.failed, of.Name+": "+fault.Message(err))
+}
+
+// wantFailed checks what Config.Failed was called with since it was checked last.
+func (w *world) wantFailed(what string, want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	if !slices.Equal(w.failed, want) {
+		w.t.Errorf("%s: told of %q, want %q", what, w.failed, want)
+	}
+	w.failed = nil
 }
 
 func (w *world) wantKind(what string, err error, kind fault.Kind, part string) {

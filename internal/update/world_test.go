@@ -58,7 +58,8 @@ func (w *world) start() {
 		Labels: func(string, string) map[string]string { return nil }, Host: sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Log: log,
 	})
 	var err error
-	w.shots, err = snapshot.New(w.t.Context(), snapshot.Config{Store: w.snapshots, Sandboxes: w.m, Parts: w.engine, Keep: 24 * time.Hour, Automatic: 3, Most: 6, Log: log})
+	w.shots, err = snapshot.New(w.t.Context(), snapshot.Config{Store: w.snapshots, Sandboxes: w.m, Parts: w.engine, Keep: 24 * time.Hour, Automatic: 3, Most: 6, Log: log,
+		Failed: func(sandbox.Sandbox, error) {}})
 	w.ok(err)
 	w.Service, err = update.New(w.t.Context(), update.Config{
 		Store: w.store, Sandboxes: w.m, Snapshots: w.shots, Images: w.template, Templates: w.template, Guests: w.template.guest(w), Log: log,
