@@ -280,6 +280,9 @@ func TestSleep_ThatTheEngineDoesNotFinishIsToldTriedAgainAndEndedByUse(t *testin
 			if use {
 				want = sandbox.Running
 				mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), ref(t, m, "lab")) })
+				if n := w.engine.Starts(s.ID); n != 2 {
+					t.Errorf("its container was started %d times: it may end yet, for the stop that was cut off", n)
+				}
 			}
 			pass(2 * time.Minute)
 			settled(t, m, "lab", want)

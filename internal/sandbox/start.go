@@ -31,7 +31,13 @@ func (c *containers) start(ctx context.Context, s Sandbox, accept func(Sandbox))
 // is created again; its volume is used again if it is still there. When the engine does not answer, a sandbox that was at
 // rest goes back to sleep, so that the next use wakes it. Any other stays Starting until the engine is back.
 func (c *containers) finishStart(ctx context.Context, s Sandbox, was State) (Sandbox, error) {
-	err := c.startOrCreate(ctx, s)
+	var err error
+	if was == Sleeping || was == Stopping { // it may still run, and end at any moment, for the stop that was cut off
+		err = c.stopContainer(ctx, s)
+	}
+	if err == nil {
+		err = c.startOrCreate(ctx, s)
+	}
 	away := fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
 	if away && ctx.Err() == nil && (was.Resting() || c.engineAway(ctx)) {
 		c.log.Warn("sandbox does not start yet", "sandbox", s.Name, "was", was, "error", err)
