@@ -399,7 +399,11 @@ func engineSubject(t *testing.T, change ...func(*Config)) sandboxtest.RuntimeSub
 		},
 		Image: func(t *testing.T) (string, func()) { return movable(t, e) },
 		Freeze: func(t *testing.T, id string) {
-			if err := e.client.Load().ContainerPause(t.Context(), e.resource(id)); err != nil {
+			err := late(t.Context(), func() (again bool, err error) {
+				err = e.client.Load().ContainerPause(t.Context(), e.resource(id))
+				return err != nil, err
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 		},

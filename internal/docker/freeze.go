@@ -55,17 +55,20 @@ func (e *freezer) Thaw(ctx context.Context, id string) error {
 }
 
 // An engine can tell of a freeze or a thaw that something else has followed: Docker notes each once when it is done, and once more when it
-// hears of it from below. What it says is so already is asked of it again for as long as that may take.
+// hears of it from below. What it says is so already is asked of it again for as long as that may take. Some times in any case: on a busy
+// host with cgroup v1 it gives up a freeze by itself after seconds.
 const (
 	lateFor   = time.Second
+	lateTimes = 3
 	lateEvery = 50 * time.Millisecond
 )
 
 // late asks until the answer need not be asked again, or an engine that is late would have answered otherwise by now.
 func late(ctx context.Context, ask func() (again bool, err error)) error {
-	for began := time.Now(); ; {
+	began := time.Now()
+	for times := 1; ; times++ {
 		again, err := ask()
-		if !again || time.Since(began) > lateFor {
+		if !again || times >= lateTimes && time.Since(began) > lateFor {
 			return err
 		}
 		select {

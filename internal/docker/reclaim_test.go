@@ -281,6 +281,25 @@ func TestFreezeAndThaw_AreOneCallEach(t *testing.T) {
 	}
 }
 
+// TestFreeze_IsTriedAgainWhenTheEngineGivesUp: runc does after seconds on a busy host.
+func TestFreeze_IsTriedAgainWhenTheEngineGivesUp(t *testing.T) {
+	var tries atomic.Int64
+	e := playEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, `{"Id":"1","State":{"Running":true}}`)
+		case tries.Add(1) < lateTimes:
+			<-time.After(lateFor + lateEvery)
+			http.Error(w, `{"message":"unable to freeze"}`, http.StatusInternalServerError)
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	if err := e.Freeze(t.Context(), "1"); err != nil || tries.Load() != lateTimes {
+		t.Errorf("%d tries, %v", tries.Load(), err)
+	}
+}
+
 func TestFreezeSupport_SaysWhy(t *testing.T) {
 	k := fakeKernel(t)
 	e := reclaiming(t, k)
