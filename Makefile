@@ -42,7 +42,8 @@ run: build ## set up what is missing, then serve on http://localhost:8080 (ARGS=
 build: bin/sandboxd bin/guest ## build both binaries and the browser's assets
 
 check: build ## fast: linters and all tests that need no engine
-	@$(MAKE) --no-print-directory lint check-generate
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory check-generate
 	cd static && npm test --silent
 	$(GO) test ./internal/archtest
 	$(RACE_TEST) $$($(GO) list ./... | grep -vFx $(addprefix -e sandboxd/,internal/archtest $(WITHOUT)))

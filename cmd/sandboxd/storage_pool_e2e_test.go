@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -175,7 +177,9 @@ func TestStoragePool_ADamagedOneKeepsSandboxdFromStarting(t *testing.T) {
 	s := prepare(t, "", "--prebuild", "")
 	refused := func(want string, args ...string) {
 		t.Helper()
-		out, err := exec.Command(binary, s.args(args...)...).CombinedOutput()
+		ctx, cancel := context.WithTimeout(t.Context(), callLimit)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, binary, s.args(args...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v says %q (%v), want %q", args, out, err, want)
 		}
@@ -194,7 +198,12 @@ func TestStoragePool_ADamagedOneKeepsSandboxdFromStarting(t *testing.T) {
 	if out := s.cli("pool", "status"); !strings.Contains(out, "pool mount") {
 		t.Errorf("unmounted, it says %q", out)
 	}
-	f, err := os.OpenFile(filepath.Join(s.data, "pool.img"), os.O_RDWR, 0)
+	// A copy is damaged: an engine of another test, which has mounts of its own, may still have the file system of this one mounted.
+	image := filepath.Join(s.data, "pool.img")
+	if out, err := exec.Command("cp", "--sparse=always", image, image+".damaged").CombinedOutput(); err != nil {
+		t.Fatalf("copy: %v %s", err, out)
+	}
+	f, err := os.OpenFile(image+".damaged", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +212,7 @@ func TestStoragePool_ADamagedOneKeepsSandboxdFromStarting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(f.Close(), os.Rename(image+".damaged", image)); err != nil {
 		t.Fatal(err)
 	}
 	refused("sandboxd does not start", "serve", "--listen", s.addr)
