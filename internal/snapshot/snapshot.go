@@ -124,8 +124,8 @@ type Config struct {
 	Keep      time.Duration       // how long an automatic one is kept
 	Automatic int                 // automatic ones of a sandbox that are kept
 	Most      int                 // manual ones of a sandbox: then none is taken but for a restore or a clone
-	// Failed is called in between with a sandbox of which a snapshot could not be taken, restored or used when the one who had asked for
-	// that has an answer already.
+	// Failed is told of a snapshot that could not be taken, and of a restore, a clone or a template that failed after its caller had left.
+	// It may be called several times at once, and must not block.
 	Failed func(of sandbox.Sandbox, err error)
 	Log    *slog.Logger
 }
