@@ -98,8 +98,8 @@ func recordBackup(log *activity.Log, b backup.Backup) {
 
 // recordSnapshot records that work on a snapshot of a sandbox has failed, when the request for it was answered before.
 func recordSnapshot(log *activity.Log, of sandbox.Sandbox, err error) {
-	e := activity.Caller{Via: activity.Itself}.Entry(activity.SnapshotFail).Ended(err)
-	e.SandboxID, e.Sandbox, e.Owner = of.ID, of.Name, of.Owner
+	e := activity.Caller{Via: activity.Itself}.Entry(activity.SnapshotFail)
+	e.Outcome, e.Problem, e.SandboxID, e.Sandbox, e.Owner = activity.Failed, fault.Message(err), of.ID, of.Name, of.Owner
 	log.Add(e)
 }
 

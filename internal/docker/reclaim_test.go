@@ -287,7 +287,7 @@ func TestFreeze_IsTriedAgainWhenTheEngineGivesUp(t *testing.T) {
 	e := playEngine(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodGet:
-			_, _ = io.WriteString(w, `{"Id":"1","State":{"Running":true}}`)
+			_, _ = io.WriteString(w, `{"Id":"1","State":{"Running":true}}`) // a client that is gone fails the test by itself
 		case tries.Add(1) < lateTimes:
 			<-time.After(lateFor + lateEvery)
 			http.Error(w, `{"message":"unable to freeze"}`, http.StatusInternalServerError)
