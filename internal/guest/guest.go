@@ -105,7 +105,7 @@ func New(cfg Config) *Guest {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &spawner{accounts: newAccounts("/etc/passwd", "/etc/group"), base: baseEnv(os.Environ()), home: cfg.Home}
+	p := &spawner{accounts: newAccounts("/etc/passwd", "/etc/group"), base: baseEnv(os.Environ()), home: cfg.Home, alone: cfg.InSandbox}
 	p.setup.Store(&wire.Setup{})
 	g := &Guest{
 		cfg: cfg, spawner: p, services: newSupervisor(p.spawn), ports: newPorts(), ide: newIDE(cfg.IDE, p.spawnIDE),

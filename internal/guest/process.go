@@ -27,6 +27,7 @@ type process struct {
 	output []stream // what to read
 	tty    bool
 
+	alone   bool        // in its sandbox: all others there may be stopped to kill it
 	killing atomic.Bool // for a signal: one hunt at a time
 
 	mu     sync.Mutex
@@ -58,6 +59,7 @@ type spawner struct {
 	accounts *accounts
 	base     map[string]string // the environment that the image and the engine gave
 	home     string            // default working folder
+	alone    bool              // as Config.InSandbox
 	setup    atomic.Pointer[wire.Setup]
 }
 
@@ -106,7 +108,7 @@ func (p *spawner) start(s wire.ExecStart, proc *process, inherit ...*os.File) (*
 		pipes.closeOurs()
 		return nil, startProblem(s.Command[0], cwd, err)
 	}
-	proc.pid, proc.stdin, proc.output = proc.os.Pid, pipes.stdin, pipes.output
+	proc.pid, proc.stdin, proc.output, proc.alone = proc.os.Pid, pipes.stdin, pipes.output, p.alone
 	return proc, nil
 }
 
@@ -258,7 +260,7 @@ func (p *process) signal(name string) error {
 }
 
 // kill ends the process and everything that came of it.
-func (p *process) kill() { killTree(p.pid, p.id, p.mark, p.alive) }
+func (p *process) kill() { killTree(p.pid, p.id, p.mark, p.alive, p.alone) }
 
 func (p *process) alive() bool {
 	p.mu.Lock()

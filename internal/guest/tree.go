@@ -15,9 +15,13 @@ import (
 )
 
 const (
-	// stopTime bounds how long a tree is hunted while it grows: on a busy host a fork bomb leaves us little time to compute.
-	stopTime = time.Minute
-	// killTime bounds how long it is killed then: a process that is left hangs in the kernel and dies later.
+	// looks and lookTime bound how long new members of a tree are stopped one by one while everything else runs on. A tree
+	// that still grows then is a fork bomb: on a busy host it runs faster than its processes can be found.
+	looks    = 4
+	lookTime = 500 * time.Millisecond
+	// lastLooks bounds how long it is hunted then.
+	lastLooks = 50
+	// killTime bounds how long a tree is killed: a process that is left hangs in the kernel and dies later.
 	killTime = 5 * time.Second
 	killPace = 2 * time.Millisecond
 )
@@ -31,25 +35,37 @@ type proc struct {
 
 // killTree ends the process root and all that it started: its descendants, its session, and processes with its mark or, in
 // the environment, its id (those that made a session of their own and lost their parents). It first stops all that it finds
-// until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills.
+// until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills. With all, it may
+// stop everything in the sandbox until it has found one that runs faster than this; jobs that a user stopped run on then.
 //
 // alive says whether root has not been reaped: afterwards its number may be another process's.
-func killTree(root int, id string, mark descent.Mark, alive func() bool) {
+func killTree(root int, id string, mark descent.Mark, alive func() bool, all bool) {
 	h := hunt{root: root, mark: mark, found: map[int]bool{}}
 	if id != "" {
 		h.entry = []byte(marker + "=" + id)
 	}
-	for left := thaw.NewBudget(stopTime); h.look(alive()) && !left.Spent(); {
+	if alive() {
+		syscall.Kill(-root, syscall.SIGSTOP) // its group, at once
 	}
-	for left := thaw.NewBudget(killTime); !left.Spent(); {
-		for pid := range h.found {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-		h.look(alive())
-		if len(h.found) == 0 {
-			return
-		}
+	grows, began := true, time.Now()
+	for n := 0; grows && n < looks && time.Since(began) < lookTime; n++ {
+		grows = h.look(alive())
+	}
+	all = all && grows
+	if all {
+		syscall.Kill(-1, syscall.SIGSTOP) // at once, all but the first process and ourselves
+	}
+	for n := 0; grows && n < lastLooks; n++ {
+		grows = h.look(alive())
+	}
+	h.kill()
+	if all {
+		syscall.Kill(-1, syscall.SIGCONT)
+	}
+	for left := thaw.NewBudget(killTime); len(h.found) > 0 && !left.Spent(); {
 		time.Sleep(killPace)
+		h.look(alive())
+		h.kill()
 	}
 }
 
@@ -62,7 +78,7 @@ type hunt struct {
 }
 
 // look reads the process table, stops members of the tree that are new, forgets those that are gone, and reports
-// whether there were new ones.
+// whether there may be more: there were new ones, or a process ended while it was looked at and may have left children.
 func (h *hunt) look(rootAlive bool) bool {
 	table := processes()
 	members := map[int]bool{}
@@ -72,15 +88,25 @@ func (h *hunt) look(rootAlive bool) bool {
 		}
 	}
 	h.adopt(table, members, rootAlive)
-	fresh := false
-	for pid := range members {
-		if !h.found[pid] {
-			fresh = true
-			syscall.Kill(pid, syscall.SIGSTOP)
+	more := false
+	for _, p := range table {
+		switch {
+		case members[p.pid] && !h.found[p.pid]:
+			more = true
+			syscall.Kill(p.pid, syscall.SIGSTOP)
+		case !members[p.pid] && !p.zombie:
+			more = more || syscall.Kill(p.pid, 0) == syscall.ESRCH
 		}
 	}
 	h.found = members
-	return fresh
+	return more
+}
+
+// kill kills what was found.
+func (h *hunt) kill() {
+	for pid := range h.found {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 // adopt adds the processes that belong to the tree now to members.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
 )
 
@@ -174,31 +176,51 @@ func TestContainer_KillsTheTreeOfAnotherUser(t *testing.T) {
 }
 
 func TestContainer_KillsAForkBomb(t *testing.T) {
+	for name, script := range map[string]string{
+		"in its group":                 `f() { f | f & }; (f; f) & exec sleep 300`,
+		"each in a session of its own": `export B='setsid sh -c "$B" & setsid sh -c "$B" & wait'; sh -c "$B" & exec sleep 300`,
+	} {
+		t.Run(name, func(t *testing.T) { killABomb(t, script) })
+	}
+}
+
+// killABomb starts a script that forks for ever, ends it, and waits until nothing of it is left. The first process of the script
+// never ends by itself: what it had started would stay then.
+func killABomb(t *testing.T, script string) {
 	limit := int64(200)
 	s := startBox(t, wire.Setup{}, func(_ *container.Config, h *container.HostConfig) { h.PidsLimit = &limit }).session(t)
 	ctx, cancel := context.WithCancel(testContext(t))
-	p, err := s.Exec(ctx, sh(`echo go; f() { f | f & }; f; f; sleep 300`))
+	p, err := s.Exec(ctx, sh(script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Next(); err != nil {
-		t.Fatal(err)
+	var seen bytes.Buffer // until the bomb is as large as it may become
+	for !strings.Contains(seen.String(), "Cannot fork") {
+		frame, err := p.Next()
+		if err != nil {
+			t.Fatal(err, seen.String())
+		}
+		seen.Write(frame.Data)
 	}
 	cancel()
 	tick := time.NewTicker(100 * time.Millisecond) // each try needs the guest, which is busy
 	defer tick.Stop()
 	for deadline := time.Now().Add(3 * patience); time.Now().Before(deadline); <-tick.C {
-		again, err := s.Exec(testContext(t), sh(`set -- /proc/[0-9]*; echo $#`))
-		if err != nil {
-			continue // still full
-		}
-		r := collect(t, again)
-		again.Close()
-		if n := strings.TrimSpace(r.stdout.String()); n == "3" { // init, guest, this shell
+		if n, err := countProcesses(t, s); err == nil && n == 3 { // init, guest and the shell that counts
 			return
 		}
 	}
 	t.Fatal("the bomb still runs")
+}
+
+// countProcesses counts the processes of a box.
+func countProcesses(t *testing.T, s *link.Session) (int, error) {
+	p, err := s.Exec(testContext(t), sh(`set -- /proc/[0-9]*; echo $#`))
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	return strconv.Atoi(strings.TrimSpace(collect(t, p).stdout.String()))
 }
 
 func TestContainer_DialsALoopbackListener(t *testing.T) {
