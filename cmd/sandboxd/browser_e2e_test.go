@@ -103,6 +103,16 @@ func (p *person) sees(what, script string) {
 	p.seesWithin(what, script, eventLimit)
 }
 
+// reloads reloads the page. That it fails is no error here: the browser may reload it by itself at the same moment, and what it
+// shows is looked at again.
+func (p *person) reloads() {
+	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Reload()); err != nil {
+		p.t.Logf("reload: %v", err)
+	}
+}
+
 func (p *person) seesWithin(what, script string, limit time.Duration) {
 	p.t.Helper()
 	deadline := time.Now().Add(limit)
@@ -110,7 +120,7 @@ func (p *person) seesWithin(what, script string, limit time.Duration) {
 	defer tick.Stop()
 	for p.reads("location.protocol !== 'chrome-error:' && ("+script+")") != "true" {
 		if p.reads(interrupted+" || "+partLate) == "true" {
-			p.does("reload", chromedp.Reload())
+			p.reloads()
 		}
 		if time.Now().After(deadline) {
 			p.picture("failure", "desktop")
