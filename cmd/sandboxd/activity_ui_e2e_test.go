@@ -27,9 +27,7 @@ func (p *person) seesAnEntry(text string) {
 // signsInAs signs in as a member.
 func (p *person) signsInAs(dashboard, name string) {
 	p.t.Helper()
-	p.does("open the login page", chromedp.Navigate(dashboard+"/login"))
-	p.signsInAt(name, memberPassword)
-	p.sees("the dashboard", at("/")+` && document.querySelector('form[action="/logout"]') !== null`)
+	p.opensAs(dashboard, name, memberPassword)
 }
 
 const isFollowed = `document.querySelector("sandbox-logs[data-following]") !== null`

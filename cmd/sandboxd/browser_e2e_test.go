@@ -240,8 +240,14 @@ func TestBrowser_FromFirstRunToDelete(t *testing.T) {
 // signsIn signs in as the admin whose password the server was started with.
 func (p *person) signsIn(dashboard string) {
 	p.t.Helper()
+	p.opensAs(dashboard, "admin", journeyPassword)
+}
+
+// opensAs signs in, and waits for the dashboard.
+func (p *person) opensAs(dashboard, name, password string) {
+	p.t.Helper()
 	p.does("open the login page", chromedp.Navigate(dashboard+"/login"))
-	p.signsInAt("admin", journeyPassword)
+	p.signsInAt(name, password)
 	p.sees("the dashboard", at("/")+` && document.querySelector('form[action="/logout"]') !== null`)
 }
 

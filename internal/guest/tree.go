@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// looks and lookTime bound how long new members of a tree are stopped one by one while everything else runs on. A tree
-	// that still grows then is a fork bomb: on a busy host it runs faster than its processes can be found.
+	// looks and lookTime bound how long new members of a tree are stopped one by one while everything else runs on. On a busy
+	// host a fork bomb runs faster than its processes can be found, however long that is tried.
 	looks    = 4
 	lookTime = 500 * time.Millisecond
 	// lastLooks bounds how long it is hunted then.
@@ -35,11 +35,12 @@ type proc struct {
 
 // killTree ends the process root and all that it started: its descendants, its session, and processes with its mark or, in
 // the environment, its id (those that made a session of their own and lost their parents). It first stops all that it finds
-// until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills. With all, it may
-// stop everything in the sandbox until it has found one that runs faster than this; jobs that a user stopped run on then.
+// until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills. With
+// alone, which only a sandbox may say, it stops every other process too for as long as it hunts a tree that grows faster than
+// that; jobs that a user stopped run on then.
 //
 // alive says whether root has not been reaped: afterwards its number may be another process's.
-func killTree(root int, id string, mark descent.Mark, alive func() bool, all bool) {
+func killTree(root int, id string, mark descent.Mark, alive func() bool, alone bool) {
 	h := hunt{root: root, mark: mark, found: map[int]bool{}}
 	if id != "" {
 		h.entry = []byte(marker + "=" + id)
@@ -51,15 +52,15 @@ func killTree(root int, id string, mark descent.Mark, alive func() bool, all boo
 	for n := 0; grows && n < looks && time.Since(began) < lookTime; n++ {
 		grows = h.look(alive())
 	}
-	all = all && grows
-	if all {
+	everything := alone && grows
+	if everything {
 		syscall.Kill(-1, syscall.SIGSTOP) // at once, all but the first process and ourselves
 	}
 	for n := 0; grows && n < lastLooks; n++ {
 		grows = h.look(alive())
 	}
 	h.kill()
-	if all {
+	if everything {
 		syscall.Kill(-1, syscall.SIGCONT)
 	}
 	for left := thaw.NewBudget(killTime); len(h.found) > 0 && !left.Spent(); {
