@@ -85,9 +85,10 @@ func (s *Service) begin(ctx context.Context, r Run, boxes []sandbox.Sandbox) (Ru
 	life, cancel := context.WithCancelCause(sandbox.Asked(s.life, ctx))
 	a := &active{cancel: cancel, done: make(chan struct{})}
 	s.active[r.ID] = a
+	w := &work{Service: s, life: sandbox.Asked(s.life, ctx), wanted: life, run: r, boxes: boxes}
+	w.run.Items = slices.Clone(r.Items) // those of r are read by others from here on
 	s.works.Go(func() {
 		defer cancel(nil)
-		w := &work{Service: s, life: sandbox.Asked(s.life, ctx), wanted: life, run: r, boxes: boxes}
 		w.do()
 		s.mu.Lock()
 		delete(s.active, r.ID)

@@ -57,6 +57,20 @@ func TestAll_UpdatesTheLeastUsedFirstAndKeepsTheHomes(t *testing.T) {
 	})
 }
 
+func TestAll_TheRunThatItGivesDoesNotChange(t *testing.T) {
+	within(t, func(w *world) {
+		w.create("a", 1)
+		w.template.change(func() { w.template.tag = "2" })
+		begun, err := w.All(w.t.Context(), update.Ask{Template: "base", MaxFailures: 1})
+		w.ok(err)
+		ended, err := w.Wait(w.t.Context(), begun.ID)
+		w.ok(err)
+		if how(begun) != "running: a waiting" || how(ended) != "done: a updated" {
+			w.t.Errorf("begun: %s, ended: %s", how(begun), how(ended))
+		}
+	})
+}
+
 func TestAll_StopsAfterTheFirstFailureAndPutsItBack(t *testing.T) {
 	within(t, func(w *world) {
 		w.create("a", 1)
