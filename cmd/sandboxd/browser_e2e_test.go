@@ -90,6 +90,15 @@ func (p *person) reads(script string) string {
 	return out
 }
 
+// runs evaluates a script that gives nothing of interest.
+func (p *person) runs(what, script string) {
+	p.t.Helper()
+	p.does(what, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any]("void (() => {"+script+"})()"))
+		return chromedp.Void{}, err
+	})
+}
+
 // interrupted is a script that tells that the browser has given up loading, because a network of this machine has come or
 // gone: the engine makes and removes them all the time. A person reloads then.
 const interrupted = `location.protocol === "chrome-error:" && document.body.innerText.includes("ERR_NETWORK_CHANGED")`

@@ -41,15 +41,6 @@ func (p *person) workspacePage(s *server) {
 	p.sees("a prompt", promptShown)
 }
 
-// runs evaluates a script that gives nothing of interest.
-func (p *person) runs(what, script string) {
-	p.t.Helper()
-	p.does(what, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[any]("void (() => {"+script+"})()"))
-		return chromedp.Void{}, err
-	})
-}
-
 // mouse sends one event of the mouse, with the keys held that modifiers says.
 func (p *person) mouse(kind input.DispatchMouseEventType, x, y float64, modifiers int64) {
 	p.t.Helper()
