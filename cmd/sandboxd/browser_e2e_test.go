@@ -276,10 +276,7 @@ func (p *person) signsInAt(name, password string) {
 
 func (p *person) signsOutAndIn() {
 	p.t.Helper()
-	p.does("sign out", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`void fetch("/logout", {method: "POST"}).then(() => location.assign("/"))`))
-		return chromedp.Void{}, err
-	})
+	p.runs("sign out", `fetch("/logout", {method: "POST"}).then(() => location.assign("/"))`)
 	p.sees("the login page", at("/login"))
 	p.pictures("login")
 	p.does("a wrong password", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, "not this one at all"), chromedp.Submit(`[name="password"]`))
@@ -338,10 +335,7 @@ func TestBrowser_TheListIsLive(t *testing.T) {
 	p.sees("the login page", at("/login"))
 	p.signsInAt("admin", journeyPassword)
 	p.sees("the list", at("/"))
-	p.does("mark the page, to see a reload", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.same = true"))
-		return err
-	}))
+	p.runs("mark the page, to see a reload", "window.same = true")
 	row := func(name, text string) string {
 		return fmt.Sprintf(`window.same && (document.querySelector("[data-name='%s']")?.innerText ?? "").includes(%q)`, name, text)
 	}

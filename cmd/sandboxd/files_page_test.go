@@ -111,7 +111,7 @@ func (p *filesPage) clicks(path string) {
 // points does with the pointer what events say, at something that may move: rows do when others come.
 func (p *filesPage) points(what, selector string, events ...string) {
 	p.t.Helper()
-	p.script(what, fmt.Sprintf(`const e = document.querySelector(%q);
+	p.runs(what, fmt.Sprintf(`const e = document.querySelector(%q);
 		e.scrollIntoView({ block: "nearest" });
 		for (const kind of %q.split(" ")) {
 			const of = kind.startsWith("pointer") ? PointerEvent : MouseEvent;
@@ -133,16 +133,7 @@ func (p *filesPage) button(text string) {
 	p.t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.checkVisibility() && b.textContent.trim() === %q)`, text)
 	p.sees("the button "+text, find+" !== undefined")
-	p.script("press "+text, find+".click()")
-}
-
-// script runs a script in the page.
-func (p *filesPage) script(what, text string) {
-	p.t.Helper()
-	p.does(what, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("(() => {"+text+"; return true})()"))
-		return chromedp.Void{}, err
-	})
+	p.runs("press "+text, find+".click()")
 }
 
 // keys presses keys of the kb package one after the other. All bear the time of the first, so that the letters of a name
@@ -166,7 +157,7 @@ func (p *filesPage) inserts(text string) {
 // focuses puts the focus into the tree.
 func (p *filesPage) focuses() {
 	p.t.Helper()
-	p.script("focus the tree", `document.querySelector("sandbox-files [role=tree]").focus()`)
+	p.runs("focus the tree", `document.querySelector("sandbox-files [role=tree]").focus()`)
 }
 
 // within says whether something is so before a time has passed.

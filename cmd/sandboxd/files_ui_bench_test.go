@@ -31,9 +31,9 @@ func (b *benches) filesPage() {
 	for round := range benchFolders + 1 {
 		p.does("load the page anew", chromedp.Reload())
 		p.sees("the tree", has(row("many"))+` && document.querySelector(".tabs-end")?.innerText.includes("Connected")`)
-		p.script("let it come to rest", `window.atRest = false; requestIdleCallback(() => setTimeout(() => requestIdleCallback(() => (window.atRest = true)), 300))`)
+		p.runs("let it come to rest", `window.atRest = false; requestIdleCallback(() => setTimeout(() => requestIdleCallback(() => (window.atRest = true)), 300))`)
 		p.sees("the page at rest", "window.atRest")
-		p.script("open it by the keyboard", `const tree = document.querySelector("sandbox-files [role=tree]");
+		p.runs("open it by the keyboard", `const tree = document.querySelector("sandbox-files [role=tree]");
 			const press = (key) => tree.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 			const at = () => document.getElementById(tree.getAttribute("aria-activedescendant"))?.dataset.path ?? "";
 			window.usable = 0; tree.focus(); press("m");
@@ -52,7 +52,7 @@ func (b *benches) filesPage() {
 		if round > 0 {
 			times = append(times, time.Duration(ms*float64(time.Millisecond)))
 		}
-		p.script("close it for the next time", `const f = document.querySelector("sandbox-files"); f.toggle(f.tree.find("/home/agent/many"), false)`)
+		p.runs("close it for the next time", `const f = document.querySelector("sandbox-files"); f.toggle(f.tree.find("/home/agent/many"), false)`)
 	}
 	b.add(fmt.Sprintf("open a folder of %d entries in the page", benchListed), "usable ≤ 300 ms", times, nil)
 }
@@ -74,7 +74,7 @@ func (b *benches) firstWorkspace(p *filesPage) {
 	fresh := &filesPage{person: newPerson(b.t), s: p.s, name: p.name}
 	fresh.signsIn(p.dashboard())
 	fresh.loads()
-	fresh.script("let it come to rest", `requestIdleCallback(() => setTimeout(() => requestIdleCallback(() => (window.atRest = true)), 300))`)
+	fresh.runs("let it come to rest", `requestIdleCallback(() => setTimeout(() => requestIdleCallback(() => (window.atRest = true)), 300))`)
 	fresh.sees("the page at rest", "window.atRest")
 	var loaded []struct {
 		URL         string

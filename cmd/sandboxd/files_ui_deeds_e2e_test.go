@@ -57,13 +57,13 @@ func TestFilesPage_MakesFilesAndFoldersByTheMenu(t *testing.T) {
 	p.keys(kb.Home)
 	p.keys("taken") // a click would open it, and take the keyboard
 	p.sees("it chosen", fmt.Sprintf("document.querySelector(%q)?.getAttribute('aria-selected') === 'true'", row("src/taken")))
-	p.script("ask for what can be new", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
+	p.runs("ask for what can be new", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
 	p.button("New file")
 	p.names("taken")
 	p.sees("that the name is taken", `document.activeElement.validationMessage === "This name is already taken."`)
 	p.keys(kb.Escape)
 	p.sees("what was chosen before, again", fmt.Sprintf(`document.querySelector(".name-field") === null && document.querySelector(%q)?.classList.contains("here")`, row("src/taken")))
-	p.script("ask again", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
+	p.runs("ask again", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
 	p.button("New folder")
 	p.names("one/two/three")
 	p.sees("all on the way to it", has(row("src/one/two/three")))
@@ -127,7 +127,7 @@ func TestFilesPage_ACancelledUploadLeavesNothing(t *testing.T) {
 	p.sees("some of both sent", `(() => { const { list } = document.querySelector("sandbox-files").uploads;
 		return list.length === 2 && list.every((u) => u.state === "sending" && u.sent > 1 << 18) })()`)
 	p.s.until("a half of each is in the sandbox", func() bool { return p.in("find inbox -name '.*sandboxd*' -size +0 | wc -l") == "2\n" })
-	p.script("press the cross", `document.querySelector('.uploads button[aria-label="Cancel all"]').click()`)
+	p.runs("press the cross", `document.querySelector('.uploads button[aria-label="Cancel all"]').click()`)
 	p.sees("no upload any more", `document.querySelector("sandbox-files").uploads.list.length === 0 && document.querySelector(".uploads").hidden`)
 	p.s.until("nothing of them is left", func() bool { return p.in("ls -A inbox") == "" })
 	p.sees("nothing to go on with after a reload", `Object.keys(localStorage).every((key) => !key.startsWith("uploads "))`)
@@ -149,7 +149,7 @@ func TestFilesPage_ACancelledUploadLeavesNothing(t *testing.T) {
 // permits changes one of the boxes of the dialog, such as "Owner: Run".
 func (p *filesPage) permits(what string) {
 	p.t.Helper()
-	p.script("change "+what, fmt.Sprintf(`[...document.querySelectorAll(".props-dialog label")].find((l) => l.textContent === %q).querySelector("input").click()`, what))
+	p.runs("change "+what, fmt.Sprintf(`[...document.querySelectorAll(".props-dialog label")].find((l) => l.textContent === %q).querySelector("input").click()`, what))
 }
 
 // TestFilesPage_ChangesPermissions of a file by its boxes, of a folder by their number, and of what belongs to root not at all.
@@ -176,7 +176,7 @@ func TestFilesPage_ChangesPermissions(t *testing.T) {
 
 	p.menu("tools", "Properties…")
 	p.sees("the dialog", open)
-	p.script("choose the number", `document.querySelector(".props-dialog input[type=text]").select()`)
+	p.runs("choose the number", `document.querySelector(".props-dialog input[type=text]").select()`)
 	p.inserts("2750")
 	p.sees("the boxes of that", `[...document.querySelectorAll(".props-dialog input[type=checkbox]")].map((b) => Number(b.checked)).join("") === "111101000"`)
 	p.keys("\r")
@@ -207,11 +207,11 @@ func TestFilesPage_FindsAndReplaces(t *testing.T) {
 	p.keys("alpha")
 	p.sees("what is found", `document.querySelectorAll(".editor-host:not([hidden]) .cm-searchMatch").length === 3`)
 	p.pictures("files-editor-find")
-	p.script("mind the case", `document.querySelector(".cm-search input[name=case]").click()`)
+	p.runs("mind the case", `document.querySelector(".cm-search input[name=case]").click()`)
 	p.sees("what is found then", `document.querySelectorAll(".editor-host:not([hidden]) .cm-searchMatch").length === 2`)
-	p.script("go to what it is replaced by", `document.querySelector(".cm-search input[name=replace]").focus()`)
+	p.runs("go to what it is replaced by", `document.querySelector(".cm-search input[name=replace]").focus()`)
 	p.keys("omega")
-	p.script("replace all", `document.querySelector(".cm-search button[name=replaceAll]").click()`)
+	p.runs("replace all", `document.querySelector(".cm-search button[name=replaceAll]").click()`)
 	p.sees("the new text", says(editorText, "omega one")+" && "+says(editorText, "omegabet $1")+" && "+says(editorText, "beta Alpha")+" && "+has("sandbox-editor .dirty"))
 	p.pictures("files-editor-replaced")
 	p.keys("s", chromedp.ModifierCtrl) // within the panel
@@ -219,8 +219,8 @@ func TestFilesPage_FindsAndReplaces(t *testing.T) {
 	if got := p.content("/home/agent/words.txt"); got != "omega one\nbeta Alpha\nomegabet $1\nnone\n" {
 		t.Errorf("it has %q", got)
 	}
-	p.script("look for another", `document.querySelector(".cm-search input[name=search]").select()`)
-	p.script("focus it", `document.querySelector(".cm-search input[name=search]").focus()`)
+	p.runs("look for another", `document.querySelector(".cm-search input[name=search]").select()`)
+	p.runs("focus it", `document.querySelector(".cm-search input[name=search]").focus()`)
 	p.keys("omega")
 	p.keys("\r")
 	p.sees("the first of them chosen", `document.querySelectorAll(".cm-searchMatch-selected").length === 1`)
@@ -254,7 +254,7 @@ func TestFilesPage_ShowsAPicture(t *testing.T) {
 	const drawn = `document.querySelector(".picture-view > img").getBoundingClientRect().width`
 	p.clicks("large.png")
 	p.sees("the whole of the large one", `document.querySelector(".picture-view > img")?.alt === "large.png" && `+drawn+" <= innerWidth")
-	p.script("ask for its full size", `document.querySelector('button[aria-label="Full size"]').click()`)
+	p.runs("ask for its full size", `document.querySelector('button[aria-label="Full size"]').click()`)
 	p.sees("its full size", drawn+" === 3000")
 	p.picture("files-picture-full", "desktop")
 }

@@ -83,7 +83,7 @@ func TestFilesPage_GoesOnWithAnUploadAfterAReload(t *testing.T) {
 	p.slow(-1)
 	p.sees("that it was interrupted", says(`document.querySelector(".uploads")?.innerText`, "Interrupted"))
 	p.pictures("files-upload-interrupted")
-	p.script("note what is sent", `window.sent = []; const set = XMLHttpRequest.prototype.setRequestHeader;
+	p.runs("note what is sent", `window.sent = []; const set = XMLHttpRequest.prototype.setRequestHeader;
 		XMLHttpRequest.prototype.setRequestHeader = function (name, value) { if (name === "Content-Range") sent.push(value); return set.call(this, name, value); }`)
 	p.drops("inbox", path)
 	p.sees("that it is uploaded", says(`document.querySelector(".uploads").innerText`, "1 file uploaded"))
@@ -175,7 +175,7 @@ func TestFilesPage_ShowsBothWhenAFileHasChangedMeanwhile(t *testing.T) {
 // mergesAfterAReload leaves unsaved work, reloads, finds it again beside a newer file, and puts the two together by hand.
 func (p *filesPage) mergesAfterAReload() {
 	p.t.Helper()
-	p.script("focus the text", `document.querySelector(".cm-content").focus()`)
+	p.runs("focus the text", `document.querySelector(".cm-content").focus()`)
 	p.keys(kb.Home, chromedp.ModifierCtrl)
 	p.inserts("unsaved ")
 	p.sees("the draft kept", `!document.querySelector("sandbox-editor").tabs[0].atRisk`)
@@ -188,7 +188,7 @@ func (p *filesPage) mergesAfterAReload() {
 	p.sees("that both have changed", says(editorText, "unsaved mine one")+" && "+says(editorNote, "since changed on disk"))
 	p.button("Compare")
 	p.sees("both", `document.querySelectorAll(".compare .cm-editor").length > 0`)
-	p.script("take the last difference from the disk", `const take = [...document.querySelectorAll(".compare .take, .compare button[name=reject]")].at(-1);
+	p.runs("take the last difference from the disk", `const take = [...document.querySelectorAll(".compare .take, .compare button[name=reject]")].at(-1);
 		for (const kind of ["mousedown", "mouseup", "click"]) take.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, detail: 1 }))`) // without a count it is the keyboard's click
 	p.button("Save merge")
 	p.sees("that it is saved", `document.querySelector("sandbox-editor .dirty") === null && document.querySelector(".compare") === null`)
@@ -230,10 +230,10 @@ func TestFilesPage_DeletesToTheTrashAndBringsBack(t *testing.T) {
 	p.focuses()
 	p.keys(kb.Delete)
 	p.sees("it gone", "!("+has(row("docs/one.txt"))+")")
-	p.script("open the trash", `document.querySelector("sandbox-files").setView("trash")`)
+	p.runs("open the trash", `document.querySelector("sandbox-files").setView("trash")`)
 	p.sees("it in the trash", says(`document.querySelector(".trash")?.innerText`, "one.txt"))
 	p.pictures("files-trash")
-	p.script("choose it", `document.querySelector(".trash-row input").click()`)
+	p.runs("choose it", `document.querySelector(".trash-row input").click()`)
 	p.button("Restore")
 	p.sees("the trash empty", says(`document.querySelector(".trash").innerText`, "The trash is empty"))
 	if got := p.content("/home/agent/docs/one.txt") + p.content("/home/agent/plans/second <i>.txt"); got != "1\n2\n" {

@@ -96,7 +96,7 @@ func TestFilesPage_RunsNothingOfASandbox(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"page.html", "drawing.svg"} {
-		p.script("go to it", fmt.Sprintf(`location.href = %q`, p.dashboard()+"/sandboxes/otter/files?path=/home/agent/"+name+"&preview=image"))
+		p.runs("go to it", fmt.Sprintf(`location.href = %q`, p.dashboard()+"/sandboxes/otter/files?path=/home/agent/"+name+"&preview=image"))
 		p.sees("that it is kept, not shown", `document.querySelector("sandbox-files") !== null && `+unharmed)
 	}
 }
@@ -153,7 +153,7 @@ func TestFilesPage_FollowsTheSandbox(t *testing.T) {
 	if p.reads(fmt.Sprintf("document.querySelector(%q)?.getAttribute('aria-selected')", row("src/b.txt"))) != "true" {
 		t.Error("the selection is lost")
 	}
-	p.script("tell from outside", `document.dispatchEvent(new CustomEvent("sandboxd:reveal", { detail: { path: "~/src/deep/c.txt" } }))`)
+	p.runs("tell from outside", `document.dispatchEvent(new CustomEvent("sandboxd:reveal", { detail: { path: "~/src/deep/c.txt" } }))`)
 	p.sees("what was asked for", has(row("src/deep/c.txt")))
 	p.findsAndGoesToALine()
 
@@ -175,13 +175,13 @@ func (p *filesPage) findsAndGoesToALine() {
 	p.puts("src/long.txt", strings.Repeat("nothing here\n", 300)+"ü the needle\n"+strings.Repeat("nor here\n", 300))
 	p.focuses()
 	p.keys("f", chromedp.ModifierCtrl)
-	p.script("look into files", `[...document.querySelectorAll(".find-how .chip")][1].click()`)
+	p.runs("look into files", `[...document.querySelectorAll(".find-how .chip")][1].click()`)
 	p.inserts("needle")
 	p.sees("the line", says(`document.querySelector(".find-results").innerText`, "ü the needle"))
 	p.pictures("files-find")
 	p.does("open it", chromedp.Click(".find-row.line"))
 	p.sees("the very place", says(`document.querySelector(".editor-status")?.innerText`, "Ln 301, Col 7"))
-	p.script("back to the tree", `document.querySelector("sandbox-files").setView("tree")`)
+	p.runs("back to the tree", `document.querySelector("sandbox-files").setView("tree")`)
 }
 
 // TestFilesPage_LongFoldersAndFiles has ten thousand entries, a file that is too long to change, and one that is no text.
@@ -198,7 +198,7 @@ func TestFilesPage_LongFoldersAndFiles(t *testing.T) {
 	typed := has(row("many/file-09999.txt")) + fmt.Sprintf(` && document.querySelector(%q).classList.contains("here")`, row("many/file-09999.txt"))
 	p.seesBy("the one that was typed", typed, func() { p.keys(kb.Home + "file-09999") }) // a pause between letters begins anew
 	p.picture("files-many", "desktop")
-	p.script("close it", `(() => { const f = document.querySelector("sandbox-files"); f.toggle(f.tree.find("/home/agent/many"), false) })()`)
+	p.runs("close it", `(() => { const f = document.querySelector("sandbox-files"); f.toggle(f.tree.find("/home/agent/many"), false) })()`)
 	p.clicks("long.log")
 	p.sees("its beginning", says(editorNote, "Only the first")+" && "+says(editorText, "a line of a log"))
 	p.clicks("zero.bin")
@@ -210,8 +210,8 @@ func TestFilesPage_LongFoldersAndFiles(t *testing.T) {
 // saves downloads the folder by the link that the page makes.
 func (p *filesPage) saves() {
 	p.t.Helper()
-	p.script("note the link", `window.links = []; HTMLAnchorElement.prototype.click = function () { links.push(this.href) }`)
-	p.script("download", `(() => { const f = document.querySelector("sandbox-files"); f.actions.download([f.tree.find("/home/agent/zero.bin"), f.tree.find("/home/agent/long.log")], "zip") })()`)
+	p.runs("note the link", `window.links = []; HTMLAnchorElement.prototype.click = function () { links.push(this.href) }`)
+	p.runs("download", `(() => { const f = document.querySelector("sandbox-files"); f.actions.download([f.tree.find("/home/agent/zero.bin"), f.tree.find("/home/agent/long.log")], "zip") })()`)
 	link := p.reads("links[0]")
 	client := p.s.login("admin", journeyPassword)
 	resp, err := client.Get(strings.Replace(link, "localhost", "127.0.0.1", 1))

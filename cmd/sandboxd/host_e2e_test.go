@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,10 +24,7 @@ func TestHost_AnAdminSeesWhatIsUsedAndPutsSandboxesToSleep(t *testing.T) {
 		s.create(map[string]any{"template": "base", "name": name})
 	}
 	p.does("open the list", chromedp.Navigate(dashboard+"/"))
-	p.does("mark the page, to see a reload", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.same = true"))
-		return err
-	}))
+	p.runs("mark the page, to see a reload", "window.same = true")
 	use := func(name string) string {
 		return fmt.Sprintf(`parseFloat(document.querySelector("[data-name='%s'] .use b")?.textContent ?? "NaN")`, name)
 	}

@@ -320,10 +320,7 @@ func TestIDE_AFreezeLastsUnderAnOpenTabUntilAKeyIsPressed(t *testing.T) {
 	p.opensIDE(s.ide("lab").URL)
 	p.opensFile("hello.txt")
 	p.sees("the file", ideText+`.includes("one")`)
-	p.does("mark the page, to see a reload", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.same = true"))
-		return err
-	}))
+	p.runs("mark the page, to see a reload", "window.same = true")
 	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "10s"}); status != http.StatusOK {
 		t.Fatalf("patch: %d %s", status, text)
 	}

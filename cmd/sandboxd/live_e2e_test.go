@@ -127,9 +127,9 @@ func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
 		tab.loads()
 		tabs = append(tabs, tab)
 	}
-	tabs[0].script("begin a download that takes its time", `fetch("/sandboxes/otter/files?path=big").then((answer) => { window.download = answer; })`)
+	tabs[0].runs("begin a download that takes its time", `fetch("/sandboxes/otter/files?path=big").then((answer) => { window.download = answer; })`)
 	tabs[0].sees("that it has begun", `window.download?.ok`)
-	tabs[1].script("begin an upload", `fetch("/sandboxes/otter/files?path=up", { method: "PUT", body: new Blob([new Uint8Array(64 << 20)]) }).then((answer) => { window.upload = answer.status; })`)
+	tabs[1].runs("begin an upload", `fetch("/sandboxes/otter/files?path=up", { method: "PUT", body: new Blob([new Uint8Array(64 << 20)]) }).then((answer) => { window.upload = answer.status; })`)
 	p.s.call("PATCH", "/sandboxes/otter", map[string]any{"label": "Busy otter"}, nil)
 	for _, tab := range tabs {
 		tab.seesWithin("the change", `document.getElementById("ws-name").innerText.includes("Busy otter")`, navigationLimit)
@@ -140,7 +140,7 @@ func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
 	}
 	t.Log(summary(took))
 	tabs[1].sees("that the upload has arrived", `window.upload === 201`)
-	tabs[0].script("take the rest of the download", `window.download.arrayBuffer().then((b) => { window.took = b.byteLength; })`)
+	tabs[0].runs("take the rest of the download", `window.download.arrayBuffer().then((b) => { window.took = b.byteLength; })`)
 	tabs[0].sees("that the download is whole", `window.took === 64 << 20`)
 	p.s.hasLive(10)
 }
@@ -148,19 +148,19 @@ func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
 func TestLive_SaysWhenNoOneOrAnotherUserIsSignedIn(t *testing.T) {
 	p := openLive(t)
 	p.follows("/")
-	p.script("make a second user", `fetch("/settings/users", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`", role: "member" }) }).then((a) => { window.made = a.ok; })`)
+	p.runs("make a second user", `fetch("/settings/users", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`", role: "member" }) }).then((a) => { window.made = a.ok; })`)
 	p.sees("that there is one", "window.made")
 	other := &filesPage{person: p.window(), s: p.s, name: p.name}
 	other.does("open the list", chromedp.Navigate(p.dashboard()+"/"))
 	shows := func(note string) string { return fmt.Sprintf(`document.getElementById(%q).checkVisibility()`, note) }
-	other.script("sign out", `void fetch("/logout", {method: "POST"})`)
+	other.runs("sign out", `void fetch("/logout", {method: "POST"})`)
 	p.sees("that it is signed out", shows("signed-out"))
 	p.pictures("signed-out")
 	other.signsIn(p.dashboard())
 	p.sees("that it is signed in again", "!"+shows("signed-out")+" && "+current)
-	other.script("sign in as the other", `fetch("/login", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`" }) }).then((a) => { window.other = a.ok; })`)
+	other.runs("sign in as the other", `fetch("/login", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`" }) }).then((a) => { window.other = a.ok; })`)
 	other.sees("that it is", "window.other")
-	p.script("leave the page and come back", `dispatchEvent(new PageTransitionEvent("pagehide")); dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))`)
+	p.runs("leave the page and come back", `dispatchEvent(new PageTransitionEvent("pagehide")); dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))`)
 	p.sees("that it is for another account", shows("other-account"))
 	p.pictures("other-account")
 }

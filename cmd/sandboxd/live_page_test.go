@@ -40,10 +40,10 @@ func openLive(t *testing.T) *filesPage {
 // goes runs a script that leads to a path, and gives how long it took until that page was there and up to date.
 func (p *filesPage) goes(path, script string) time.Duration {
 	p.t.Helper()
-	p.script("mark the page", `window.left = true; window.kept = false; addEventListener("pageshow", () => { window.left = false; window.kept = true; }, { once: true })`)
+	p.runs("mark the page", `window.left = true; window.kept = false; addEventListener("pageshow", () => { window.left = false; window.kept = true; }, { once: true })`)
 	began := time.Now()
 	where, _, _ := strings.Cut(path, "?")
-	p.script("go to "+path, "setTimeout(() => "+script+")")
+	p.runs("go to "+path, "setTimeout(() => "+script+")")
 	p.seesWithin("the page "+path, fmt.Sprintf(`!window.left && location.pathname === %q && document.readyState === "complete" && %s`, where, current), navigationLimit)
 	return time.Since(began)
 }
