@@ -137,10 +137,12 @@ func (p *person) deletesAVolume(s *server, dashboard string) {
 	p.does("look at volumes", chromedp.Navigate(dashboard+"/volumes"))
 	p.sees("both", current+` && document.querySelectorAll("[data-volume]").length === 2`)
 	p.pictures("volumes")
-	p.runs("ask to delete it", `document.querySelector('a[href="/volumes/models/delete"]').click()`)
-	p.sees("who has it", sheetIsOpen+` && document.querySelector(".volume-boxes")?.textContent.includes("lab")`)
+	p.runs("ask to delete it, and confirm as soon as that shows", `
+		document.addEventListener("htmx:afterSwap", () => queueMicrotask(() => document.querySelector("#sheet .button.danger").click()), { once: true });
+		document.querySelector('a[href="/volumes/models/delete"]').click()`)
+	p.sees("who has it, and that its name must be typed", sheetIsOpen+` && document.querySelector(".volume-boxes")?.textContent.includes("lab") && document.querySelector("#sheet").textContent.includes("Type models to confirm.")`)
 	p.does("type another name", chromedp.SetValue("#delete-volume-name", "model"), chromedp.Click("#sheet .button.danger"))
-	p.sees("that it must be typed", `document.querySelector("#sheet").textContent.includes("Type models to confirm.")`)
+	p.sees("that it is another", `document.querySelector("#delete-volume-name")?.value === "model" && document.querySelector("#sheet").textContent.includes("Type models to confirm.")`)
 	p.pictures("volume-delete")
 	p.does("type it", chromedp.SetValue("#delete-volume-name", "models"), chromedp.Click("#sheet .button.danger"))
 	p.sees("that it is gone", `document.querySelectorAll("[data-volume]").length === 1`)

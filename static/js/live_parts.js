@@ -56,7 +56,7 @@ class SandboxLive extends HTMLElement {
   #swap(html) {
     this.#failures = 0;
     this.#told = true;
-    htmx.swap(this, present(html, (id) => document.getElementById(id)), { swapStyle: "none", swapDelay: 0, settleDelay: 20 }, { contextElement: this });
+    htmx.swap(this, present(html, (id) => document.getElementById(id)), { swapStyle: "none", swapDelay: 0, settleDelay: 0 }, { contextElement: this });
     this.dataset.current = ""; // the page is up to date
     document.dispatchEvent(new CustomEvent("sandboxd:parts"));
   }
