@@ -22,7 +22,7 @@ func bundle(t *testing.T) *Assets {
 		t.Fatal(err)
 	}
 	return newAssets(fstest.MapFS{
-		Manifest:        {Data: []byte(`{"app.js":"app-1.js","icon.svg":"icon-1.svg"}`)},
+		Manifest:        {Data: []byte(`{"files": {"app.js": "app-1.js", "icon.svg": "icon-1.svg"}, "needs": {"app.js": ["chunk-1.js"]}}`)},
 		"app-1.js":      {Data: []byte("console.log(1)")},
 		"app-1.js.gz":   {Data: gz.Bytes()},
 		"app-1.js.br":   {Data: []byte("as brotli")},
@@ -57,6 +57,16 @@ func TestAssets_AreServedForEverAndCompressed(t *testing.T) {
 	}
 	if text, err := io.ReadAll(r); err != nil || string(text) != "console.log(1)" {
 		t.Errorf("%q: %v", text, err)
+	}
+}
+
+func TestAssets_TellWhatAScriptNeeds(t *testing.T) {
+	a := bundle(t)
+	if got := a.Needs("app.js"); len(got) != 1 || got[0] != "/static/chunk-1.js" {
+		t.Errorf("app.js needs %v", got)
+	}
+	if got := a.Needs("icon.svg"); got != nil {
+		t.Errorf("icon.svg needs %v", got)
 	}
 }
 

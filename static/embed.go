@@ -24,16 +24,21 @@ var dist embed.FS
 // Prefix is the path that all files are served under.
 const Prefix = "/static/"
 
-// Manifest is the bundle's table of contents, as static/bundle writes it to dist/manifest.json: entry ("app.js") to
-// file name ("app-5Q7XK2.js").
+// Manifest is the file in dist that has the Contents of the bundle, which static/bundle writes.
 const Manifest = "manifest.json"
+
+// Contents lists the bundle's files.
+type Contents struct {
+	Files map[string]string   `json:"files"` // entry ("app.js") to the name of its file ("app-5Q7XK2.js")
+	Needs map[string][]string `json:"needs"` // entry to the files that its script imports, before it can run
+}
 
 // Assets finds and serves the bundled files. It is a http.Handler for everything under Prefix, and safe for
 // concurrent use.
 type Assets struct {
-	files   fs.FS
-	entries map[string]string
-	problem string
+	files    fs.FS
+	contents Contents
+	problem  string
 }
 
 // New reads the manifest of the bundle inside this binary.
@@ -46,10 +51,10 @@ func New() *Assets {
 }
 
 func newAssets(files fs.FS) *Assets {
-	a := &Assets{files: files, entries: map[string]string{}}
+	a := &Assets{files: files}
 	manifest, err := fs.ReadFile(files, Manifest)
 	if err == nil {
-		err = json.Unmarshal(manifest, &a.entries)
+		err = json.Unmarshal(manifest, &a.contents)
 	}
 	if err != nil {
 		a.problem = "This sandboxd was built without its style sheet and scripts. Run “make build”, or " +
@@ -63,11 +68,20 @@ func (a *Assets) Problem() string { return a.problem }
 
 // URL returns the path of an entry ("app.css"), or "" when the bundle has no such entry.
 func (a *Assets) URL(entry string) string {
-	file, ok := a.entries[entry]
+	file, ok := a.contents.Files[entry]
 	if !ok {
 		return ""
 	}
 	return Prefix + file
+}
+
+// Needs returns the paths of the scripts that an entry imports, so that a browser can fetch them beside it.
+func (a *Assets) Needs(entry string) []string {
+	var urls []string
+	for _, file := range a.contents.Needs[entry] {
+		urls = append(urls, Prefix+file)
+	}
+	return urls
 }
 
 // ServeHTTP serves one file, compressed if the browser accepts that. Only exact names match: there are no folders and no
@@ -100,6 +114,7 @@ var contentTypes = map[string]string{
 	".css":   "text/css; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",
 	".mjs":   "text/javascript; charset=utf-8",
+	".png":   "image/png",
 	".svg":   "image/svg+xml",
 	".txt":   "text/plain; charset=utf-8",
 	".woff2": "font/woff2",

@@ -514,12 +514,12 @@ func RuleSheet(f RuleForm) templ.Component {
 				}
 			}
 			if f.Lasts {
-				templ_7745c5c3_Err = textInput(input{ID: "rule-for", Name: "for", Label: "For at least", Field: f.For, Placeholder: "at once", Optional: true, Auto: "off", Focus: f.focus() == "for", Hint: "Such as 90s, 5m or 1h. Leave it empty to fire at once."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textInput(input{ID: "rule-for", Name: "for", Label: "For at least", Field: f.For, Placeholder: "at once", Optional: true, Auto: "off", Focus: f.focus() == "for", Hint: "E.g. 90s, 5m or 1h. Leave empty to fire at once."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "rule-remind", Name: "remind", Label: "Remind every", Field: f.Remind, Placeholder: "never", Optional: true, Auto: "off", Focus: f.focus() == "remind", Hint: "While it fires, such as 4h. Leave it empty for no reminders."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "rule-remind", Name: "remind", Label: "Remind every", Field: f.Remind, Placeholder: "never", Optional: true, Auto: "off", Focus: f.focus() == "remind", Hint: "While it fires, e.g. 4h. Leave empty for no reminders."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

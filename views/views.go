@@ -39,16 +39,25 @@ type Live struct {
 // Assets are the addresses of the bundled files; "" where the bundle was not made.
 type Assets struct {
 	Style    string
-	Script   string
+	Script   Script
 	Icon     string
+	Touch    string // the icon for home screens, a picture
+	Sans     string // the font of pages
+	Mono     string // the font of terminals and code; only the workspace has it at once
 	Licences string
 	Problem  string // why there are none, and what to run
 	// Only the workspace loads these.
 	WorkspaceStyle  string
-	WorkspaceScript string
+	WorkspaceScript Script
 	// Only pages with plots load these.
 	PlotsStyle  string
-	PlotsScript string
+	PlotsScript Script
+}
+
+// Script is a script of a page, and those that it imports before it can run.
+type Script struct {
+	URL   string
+	Needs []string
 }
 
 // Person is a user as others see one.

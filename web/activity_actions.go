@@ -69,7 +69,7 @@ var recordings = []recording{
 	{post, "/sandboxes/:name/restart", "sandbox.restart", nil, ""},
 	{post, "/sandboxes/:name/sleep", activity.SandboxSleep, nil, ""},
 	{post, "/sandboxes/:name/rest", "sandbox.rest", nil, ""},
-	{post, "/sandboxes/:name/disk", "sandbox.disk", entered("disk"), ""},
+	{post, "/sandboxes/:name/size", "sandbox.resize", nil, ""},
 	{post, "/sandboxes/:name/holds", "hold.place", nil, ""},
 	{put, "/sandboxes/:name/holds/:id", "hold.renew", parameter("id"), ""},
 	{del, "/sandboxes/:name/holds/:id", "hold.revoke", parameter("id"), ""},

@@ -43,7 +43,7 @@ type holdTTL time.Duration
 func (d *holdTTL) UnmarshalJSON(b []byte) error {
 	v, err := parseSpan(unquote(b))
 	if err != nil {
-		return fault.Field("ttl", "%.40s is not a length of time. A hold lasts between 10s and 24h: give seconds, or a text such as \"90s\", \"30m\" or \"24h\".", b)
+		return fault.Field("ttl", "%.40s is not a length of time. A hold lasts between 10s and 7d: give seconds, or a text such as \"90s\", \"30m\" or \"24h\".", b)
 	}
 	*d = holdTTL(v)
 	return nil

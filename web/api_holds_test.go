@@ -49,7 +49,7 @@ func TestHolds_ALengthThatIsNoneIsToldTheBounds(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	body := w.call("ada", "POST", lab+"/holds", `{"reason":"x","ttl":"1y"}`).is(http.StatusBadRequest).Body.String()
-	if !strings.Contains(body, "between 10s and 24h") || strings.Contains(body, "30d") {
+	if !strings.Contains(body, "between 10s and 7d") || strings.Contains(body, "30d") {
 		t.Errorf("says %s", body)
 	}
 }

@@ -221,10 +221,12 @@ func (s *sandboxHandlers) apiSandbox(ctx context.Context, r *request, _ none) (r
 
 // changeBody holds the fields that can be changed; absent ones stay.
 type changeBody struct {
-	Label       *string   `json:"label"`
-	Disk        *diskSize `json:"disk"` // 0 for no limit
-	FreezeAfter *string   `json:"freeze_after"`
-	StopAfter   *string   `json:"stop_after"`
+	Label       *string     `json:"label"`
+	CPUs        *float64    `json:"cpus"`
+	Memory      *memorySize `json:"memory"`
+	Disk        *diskSize   `json:"disk"` // 0 for no limit
+	FreezeAfter *string     `json:"freeze_after"`
+	StopAfter   *string     `json:"stop_after"`
 }
 
 // apiChangeSandbox changes what the body has. All of it is checked before anything is changed.
@@ -244,8 +246,8 @@ func (s *sandboxHandlers) apiChangeSandbox(ctx context.Context, r *request, in c
 			return reply{}, err
 		}
 	}
-	if in.Disk != nil {
-		if box, err = s.setDisk(ctx, r, h, int64(*in.Disk)); err != nil {
+	if in.CPUs != nil || in.Memory != nil || in.Disk != nil {
+		if box, err = s.resize(ctx, r, h, sandbox.LimitsChange{CPUs: in.CPUs, Memory: (*int64)(in.Memory), Disk: (*int64)(in.Disk)}); err != nil {
 			return reply{}, err
 		}
 	}
@@ -262,10 +264,10 @@ func (s *sandboxHandlers) apiChangeSandbox(ctx context.Context, r *request, in c
 	return s.sandboxReply(ctx, http.StatusOK, box)
 }
 
-// setDisk limits the home of a sandbox. A token that may be inside it cannot.
-func (s *sandboxHandlers) setDisk(ctx context.Context, r *request, h access.Handle, bytes int64) (sandbox.Sandbox, error) {
+// resize changes limits of a sandbox. A token that may be inside it cannot.
+func (s *sandboxHandlers) resize(ctx context.Context, r *request, h access.Handle, c sandbox.LimitsChange) (sandbox.Sandbox, error) {
 	if r.who.SandboxID != "" {
 		return sandbox.Sandbox{}, fault.New(fault.Forbidden, "A token that is limited to a sandbox cannot change its limits.")
 	}
-	return s.cfg.Sandboxes.SetDisk(ctx, h.Ref(), bytes)
+	return s.cfg.Sandboxes.Resize(ctx, h.Ref(), c)
 }

@@ -20,7 +20,7 @@ type (
 	templateHandlers  struct{ *Server } // and their images
 	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
-	diskHandlers      struct{ *Server } // the limit of its home
+	sizeHandlers      struct{ *Server } // its limits
 	orphanHandlers    struct{ *Server } // sandboxes without a record
 	liveHandlers      struct{ *Server } // live connections, and streams of events
 	logHandlers       struct {
@@ -58,7 +58,7 @@ type handlers struct {
 	ownTemplates  *ownTemplateHandlers
 	sandboxes     *sandboxHandlers
 	workspace     *workspaceHandlers
-	disk          *diskHandlers
+	size          *sizeHandlers
 	orphans       *orphanHandlers
 	live          *liveHandlers
 	logs          *logHandlers
@@ -82,7 +82,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},

@@ -11,6 +11,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/ide"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/lastview"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/tunnel"
@@ -33,7 +34,7 @@ type Sandboxes interface {
 
 	Freeze(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
 	Sleep(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
-	SetDisk(ctx context.Context, ref sandbox.Ref, bytes int64) (sandbox.Sandbox, error)
+	Resize(ctx context.Context, ref sandbox.Ref, c sandbox.LimitsChange) (sandbox.Sandbox, error)
 	SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
 
@@ -93,6 +94,11 @@ type Preferences interface {
 type TabNames interface {
 	TabNames(ctx context.Context, sandboxID string) (map[string]string, error) // by tab
 	NameTab(ctx context.Context, sandboxID, tab, name string) error            // "" takes the name away
+}
+
+// LastViews has what sandboxes showed last. Implemented by sqlite.Workspace.
+type LastViews interface {
+	LastView(ctx context.Context, sandboxID string) (lastview.View, error) // the zero View when there is none
 }
 
 // SSH is what the delivery asks of sshd.Server.

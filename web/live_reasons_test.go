@@ -143,8 +143,8 @@ func TestLiveWorkspace_GoesThroughRestAndBack(t *testing.T) {
 		kind  string
 		words string
 	}{
-		{sandbox.Frozen, "frozen", "Wake and open terminal"}, {sandbox.Sleeping, "sleeping", "Going to sleep"},
-		{sandbox.Asleep, "asleep", "Wake and open terminal"}, {sandbox.Starting, "work", "Starting"}, {sandbox.Running, "terminals", "sandbox-terminals"},
+		{sandbox.Frozen, "frozen", "This sandbox is frozen"}, {sandbox.Sleeping, "sleeping", "Going to sleep"},
+		{sandbox.Asleep, "asleep", "This sandbox is asleep"}, {sandbox.Starting, "work", "Starting"}, {sandbox.Running, "terminals", "sandbox-terminals"},
 	} {
 		if step.state == sandbox.Running && s.terminals.asked != asked {
 			t.Error("a sandbox at rest was asked for its terminals")

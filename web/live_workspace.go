@@ -232,6 +232,7 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
 	l.ports, l.stale = printOf(menu), false
 	out.add("ws-links", views.Replace, views.WorkspaceLinks(row, menu))
+	out.add("ws-still", views.Replace, views.StillPart(l.server.workspace.still(l.box)))
 	for _, e := range l.server.panes {
 		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.workspace.pane(ctx, e, l.handle.With(l.box), l.progress)))
 	}
@@ -245,11 +246,11 @@ func (s *workspaceHandlers) lastUpdate(name string, out *parts) {
 	out.add("ws-state", views.Replace, views.WorkspaceState(deletedState, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)
 	out.add("ws-links", views.Fill, templ.NopComponent)
-	still := views.Still{
-		State: deletedState, Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
+	out.add("ws-still", views.Replace, views.StillPart(views.Still{
+		Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
 		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},
-	}
+	}))
 	for _, e := range s.panes {
-		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, views.Pane{Label: e.title, Kind: "deleted", Still: still}))
+		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, views.Pane{Label: e.title, Kind: "deleted"}))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/auth"
+	"sandboxd/static"
 	"sandboxd/views"
 )
 
@@ -27,11 +28,16 @@ func (s *Server) frame(r *request, title, nav string) views.Frame {
 func (s *Server) assets() views.Assets {
 	a := s.cfg.Assets
 	return views.Assets{
-		Style: a.URL("app.css"), Script: a.URL("app.js"), Icon: a.URL("icon.svg"),
+		Style: a.URL("app.css"), Script: script(a, "app.js"), Icon: a.URL("icon.svg"), Touch: a.URL("touch.png"),
+		Sans: a.URL("geist-latin-wght-normal.woff2"), Mono: a.URL("geist-mono-latin-wght-normal.woff2"),
 		Licences: a.URL("third-party.txt"), Problem: a.Problem(),
-		WorkspaceStyle: a.URL("workspace.css"), WorkspaceScript: a.URL("workspace.js"),
-		PlotsStyle: a.URL("plots.css"), PlotsScript: a.URL("plots.js"),
+		WorkspaceStyle: a.URL("workspace.css"), WorkspaceScript: script(a, "workspace.js"),
+		PlotsStyle: a.URL("plots.css"), PlotsScript: script(a, "plots.js"),
 	}
+}
+
+func script(a *static.Assets, entry string) views.Script {
+	return views.Script{URL: a.URL(entry), Needs: a.Needs(entry)}
 }
 
 func themeOf(value string) string {

@@ -12,7 +12,7 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-	if page.find("a.quick-link.ide") != nil || !strings.Contains(textOf(page.need("#ws-ports")), "Turn on VS Code…") {
+	if !strings.HasPrefix(attr(in(page.need("#ws-links"), "a.ide"), "href"), "/sandboxes/mine/vscode") || !strings.Contains(textOf(page.need("#ws-ports")), "Turn on VS Code…") {
 		t.Errorf("menu %s", textOf(page.need("#ws-ports")))
 	}
 	if menu := textOf(page.need("#ws-acts")); !strings.Contains(menu, "VS Code…") {
@@ -34,7 +34,7 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 		t.Errorf("stands %s", textOf(stand))
 	}
 	s.boxes.report(box, sandbox.Progress{}) // as the Manager tells of the switch
-	if e := f.until(`class="quick-link ide"`); !strings.Contains(e, "code-mine.localhost") {
+	if e := f.until("code-mine.localhost"); !strings.Contains(e, `class="button bare low ide"`) {
 		t.Errorf("brings %s", e)
 	}
 	s.get("ada", "/sandboxes/mine/vscode/stand", "HX-Request", "true").is(http.StatusOK).need("#ide-stand")

@@ -66,7 +66,8 @@ func (s *stage) furnish() {
 // keepDisk puts a storage pool on the furnished stage, and a limit that is nearly reached.
 func (s *stage) keepDisk() {
 	s.keepPool()
-	box, err := s.boxes.SetDisk(s.t.Context(), s.ref("brave-otter"), 20*gib)
+	limit := int64(20 * gib)
+	box, err := s.boxes.Resize(s.t.Context(), s.ref("brave-otter"), sandbox.LimitsChange{Disk: &limit})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func pagesOfRoot(s *stage) []string {
 		"/sandboxes/brave-otter/services", "/sandboxes/old-forest/services", "/sandboxes/silver-heron/services", "/sandboxes/quick-lynx/services",
 		"/sandboxes/brave-otter/services/new", "/sandboxes/brave-otter/services/web/edit", "/sandboxes/brave-otter/services/web/delete",
 		"/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
-		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/disk", "/sandboxes/brave-otter/delete",
+		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/size", "/sandboxes/brave-otter/delete",
 		"/host", "/host?sort=owner",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 
 	"github.com/a-h/templ"
 
@@ -55,6 +56,9 @@ func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbo
 	holds, err := s.cfg.Holds.List(ctx, box)
 	if err != nil {
 		return nil, err
+	}
+	if err := holdable(box); err != nil {
+		v.Asleep = fault.Message(err)
 	}
 	names, now := newOwners(s.cfg.Accounts), s.cfg.Now()
 	for _, h := range holds {
@@ -206,6 +210,47 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 	return message
 }
 
+// keptByHand is the reason of a hold that a person places in the page. Each person has one, and sets it anew.
+const keptByHand = "Keep awake"
+
+// submitKeep keeps a sandbox awake for a while from now.
+func (s *workspaceHandlers) submitKeep(ctx context.Context, r *request) (string, error) {
+	h, err := named(ctx, s.Server, r)
+	if err != nil {
+		return "", err
+	}
+	box := h.Sandbox()
+	ttl, err := parseSpan(r.field("ttl"))
+	if err != nil {
+		return "", fault.Field("ttl", "Enter a time such as 90m, 8h or 3d.")
+	}
+	if err := holdable(box); err != nil {
+		return "", err
+	}
+	holds, err := s.cfg.Holds.List(ctx, box)
+	if err != nil {
+		return "", err
+	}
+	mine := slices.IndexFunc(holds, func(h sandbox.Hold) bool { return h.Reason == keptByHand && h.Owner == r.who.User.ID })
+	if mine >= 0 {
+		_, err = s.cfg.Holds.Renew(ctx, box, holds[mine].ID, ttl)
+	} else {
+		_, err = s.cfg.Holds.Place(ctx, box, r.who.User.ID, keptByHand, ttl)
+	}
+	return r.back(sandboxURL(box.Name)), err
+}
+
+func (s *workspaceHandlers) againKeep(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	h, err := named(ctx, s.Server, r)
+	if err != nil {
+		return nil, err
+	}
+	box := h.Sandbox()
+	v := views.RestForm{Choices: s.restChoices(box, box.Rest)}
+	v.Fault = r.fill(map[string]*views.Field{"ttl": &v.Keep}, cause)
+	return s.restForm(ctx, r, box, v)
+}
+
 // submitRevokeHold ends a hold. A sheet shows the remaining ones.
 func (s *workspaceHandlers) submitRevokeHold(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
@@ -217,7 +262,7 @@ func (s *workspaceHandlers) submitRevokeHold(ctx context.Context, r *request) (s
 		return "", err
 	}
 	if r.byScript() {
-		v := views.RestForm{Choices: s.restChoices(box, box.Rest), Done: "The hold was revoked"}
+		v := views.RestForm{Choices: s.restChoices(box, box.Rest), Done: "It no longer keeps the sandbox awake"}
 		r.answer, err = s.restForm(ctx, r, box, v)
 	}
 	return sandboxURL(box.Name) + "/rest", err

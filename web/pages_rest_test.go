@@ -98,7 +98,7 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	if len(items) != 2 {
 		t.Fatalf("%d holds", len(items))
 	}
-	if got := textOf(items[0]); got != "nightly training run by ada placed 20 min ago ends in 2 h Revoke" {
+	if got := textOf(items[0]); got != "nightly training run by ada placed 20 min ago ends in 2 h End" {
 		t.Errorf("reads %q", got)
 	}
 	if got := textOf(items[1]); strings.Contains(got, "by ") {
@@ -109,11 +109,38 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	s.post("root", revoke, nil).leads("/sandboxes/brave-otter/rest")
 	s.post("root", revoke, nil).is(http.StatusNotFound)
 	sheet := s.post("root", attr(in(items[1], "form"), "action"), fields("next", "/"), "HX-Request", "true").is(http.StatusOK)
-	if got := textOf(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "No holds") {
+	if got := textOf(sheet.need(".sheet")); !strings.Contains(got, "It no longer keeps the sandbox awake") || sheet.find("li.item") != nil {
 		t.Errorf("says %q", got)
 	}
 	if got := attr(sheet.need("form.form"), "action"); !strings.HasPrefix(got, "/sandboxes/brave-otter/rest?sandbox_id=") {
 		t.Errorf("form leads to %q", got)
+	}
+}
+
+func TestKeepAwake_PlacesAHoldAndSetsItAnew(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	menu := s.get("ada", "/sandboxes/mine").is(http.StatusOK).need("form.keep-awake")
+	post := attr(menu, "action")
+	if got := textOf(menu); got != "Keep awake 1 h 4 h 24 h Custom…" {
+		t.Errorf("the menu reads %q", got)
+	}
+	for _, ttl := range []string{"24h", "1h"} {
+		s.post("ada", post, fields("ttl", ttl)).leads("/sandboxes/mine")
+	}
+	holds, err := s.holds.List(t.Context(), box)
+	if err != nil || len(holds) != 1 || holds[0].Reason != "Keep awake" || holds[0].Expires.Sub(stageTime) != time.Hour {
+		t.Errorf("holds %+v, %v", holds, err)
+	}
+	again := s.post("ada", post, fields("ttl", "long")).is(http.StatusBadRequest)
+	if got := textOf(again.need("#keep-for-fault")); got != "Enter a time such as 90m, 8h or 3d." || attr(again.need("#keep-for"), "value") != "long" {
+		t.Errorf("says %q", got)
+	}
+	s.post("bob", post, fields("ttl", "1h")).is(http.StatusNotFound)
+	s.put("ada", "off", func(b *sandbox.Sandbox) { b.State = sandbox.Stopped })
+	page := s.get("ada", "/sandboxes/off/rest").is(http.StatusOK)
+	if page.find("#keep-for") != nil || !strings.Contains(textOf(page.need(".sheet")), "off is stopped") {
+		t.Errorf("a stopped one can be kept awake: %s", textOf(page.need(".sheet")))
 	}
 }
 
@@ -231,7 +258,7 @@ func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
 	s.put("ada", "mine", nil)
 	row := s.get("ada", "/").need("li.row")
 	got := textOf(in(row, "div.menu-list"))
-	if got != "Sleep now Stop Restart Metrics Logs Activity Snapshots Backups Clone… Volumes… Sleep settings… Label… Delete…" {
+	if got != "Sleep now Stop Restart Metrics Logs Activity Snapshots Backups Clone… Volumes… Size… Sleep settings… Label… Delete…" {
 		t.Errorf("offers %q", got)
 	}
 }

@@ -156,7 +156,7 @@ func TestRemote_LeadPastTheTerminalsOwnPassword(t *testing.T) {
 		"plain": nil, "named": {"TTYD_USER": "dev"}, "locked": {"TTYD_USER": "dev", "TTYD_PASS": "letmein"},
 	} {
 		s.put("ada", name, func(b *sandbox.Sandbox) { b.Spec.Env = env })
-		link := s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("a.quick-link")
+		link := in(s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("#ws-ports"), "a.menu-item")
 		want := "http://" + name + ".localhost:8080/"
 		if attr(link, "title") != want {
 			t.Errorf("%s: tells %q", name, attr(link, "title"))

@@ -134,11 +134,11 @@ func serviceFacts(one services.Status) []string {
 		if interval == 0 {
 			interval = catalog.DefaultHealthInterval
 		}
-		what := "a connection"
+		check := "TCP check"
 		if h.Path != "" {
-			what = h.Path
+			check = "HTTP check of " + h.Path
 		}
-		facts = append(facts, fmt.Sprintf("%s asked for every %s", what, catalog.After(interval)))
+		facts = append(facts, fmt.Sprintf("%s every %s", check, catalog.After(interval)))
 	}
 	return facts
 }

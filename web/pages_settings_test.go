@@ -207,3 +207,13 @@ func TestMishap_IsFramedForASignedInUser(t *testing.T) {
 		t.Error("a stranger is shown the way to pages")
 	}
 }
+
+func TestTemplate_TellsItsFolderToAdminsAlone(t *testing.T) {
+	s := newStage(t)
+	for user, want := range map[string]bool{"root": true, "ada": false} {
+		text := textOf(s.get(user, "/templates/base").is(http.StatusOK).need("main"))
+		if got := strings.Contains(text, "Folder"); got != want {
+			t.Errorf("%s is told: %v", user, got)
+		}
+	}
+}

@@ -237,11 +237,8 @@ func (p *presenter) settingActs(box sandbox.Sandbox, rest views.Action) (list []
 	if p.server.cfg.Updates.Standing(box).Older {
 		list = append(list, views.Action{Icon: "update", Text: "Update…", URL: sameURL(box, updatePart), Sheet: true})
 	}
-	list = append(list, views.Action{Icon: "box", Text: "Volumes…", URL: sameURL(box, "/volumes"), Sheet: true}, rest)
-	if p.server.cfg.Pool != nil {
-		list = append(list, views.Action{Icon: "database", Text: "Disk limit…", URL: sameURL(box, "/disk"), Sheet: true})
-	}
-	return list
+	return append(list, views.Action{Icon: "box", Text: "Volumes…", URL: sameURL(box, "/volumes"), Sheet: true},
+		views.Action{Icon: "size", Text: "Size…", URL: sameURL(box, "/size"), Sheet: true}, rest)
 }
 
 // tints is how many colours template tiles have; the one after them is for plain images.

@@ -131,6 +131,9 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	if origin, err := s.cfg.OwnTemplates.Origin(e.Name); err == nil && r.isAdmin() {
 		v.Edit = string(origin)
 	}
+	if r.isAdmin() { // a path of the host
+		v.Details = append(v.Details, views.Detail{Name: "Folder", Values: []string{e.Template.Folder}, Mono: true})
+	}
 	ready, err := s.poolReady(ctx)
 	if err != nil {
 		return nil, err
@@ -176,7 +179,6 @@ func templateDetails(t catalog.Template, limited bool) []views.Detail {
 	add("Ports", false, ports...)
 	add("Services", true, services...)
 	add("Environment", true, slices.Sorted(maps.Keys(t.Env))...)
-	add("Folder", true, t.Folder)
 	return d
 }
 

@@ -44,7 +44,7 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	row := p.row(ctx, box, progress)
 	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
-		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
+		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box), Still: s.still(box),
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
 		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box), Volumes: s.volumes.volumeSign(box),
 	}
@@ -85,34 +85,32 @@ func (s *workspaceHandlers) tabNames(ctx context.Context, h access.Handle) []str
 	return names
 }
 
-// still is the panel of a sandbox that does not run: why, and what to do.
+// still is what covers the panes of a sandbox that does not run: why, and what to do. It is empty for others.
 func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
-	v := views.Still{State: s.state(box, sandbox.Progress{}), Next: sandboxURL(box.Name)}
-	start := views.Action{Icon: "play", URL: sameURL(box, "/start"), Post: true, Primary: true}
+	if !still(box.State) {
+		return views.Still{}
+	}
+	v := views.Still{Next: sandboxURL(box.Name)}
+	start := views.Action{Icon: "sun", Text: "Wake", URL: sameURL(box, "/start"), Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
 		v.Title, v.Text, v.Cause = "This sandbox failed", "Its files are kept. Retry creates its container again.", box.Problem
 		start.Icon, start.Text = "restart", "Retry"
-		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true}}
 		v.Log = s.buildLog(box.Spec.Template)
+		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true}}
+		return v
 	case sandbox.Frozen:
-		v.Title, v.Text = "This sandbox is frozen", "Its programs and terminals are paused, and resume where they were as soon as it is used."
-		start.Icon, start.Text = "sun", "Wake and open terminal"
-		v.Acts = []views.Action{start}
+		v.Title, v.Text, v.Resume = "This sandbox is frozen", "Its programs are paused, and resume where they were.", true
+		start.Text = "Resume"
 	case sandbox.Sleeping:
 		v.Title, v.Text = "This sandbox is going to sleep", "Programs are asked to end, then killed. Files are kept."
-		start.Icon, start.Text = "sun", "Wake and open terminal"
-		v.Acts = []views.Action{start}
 	case sandbox.Asleep:
-		v.Title, v.Text = "This sandbox is asleep", "Its files are kept; programs and terminals have ended. Waking it takes a moment."
-		start.Icon, start.Text = "sun", "Wake and open terminal"
-		v.Acts = []views.Action{start}
+		v.Title, v.Text = "This sandbox is asleep", "Its files are kept; programs and terminals have ended."
 	default:
-		v.Title = "This sandbox is stopped"
-		v.Text = "Its files are kept. Programs that ran in it have ended."
-		start.Text = "Start and open terminal"
-		v.Acts = []views.Action{start}
+		v.Title, v.Text = "This sandbox is stopped", "Its files are kept. Programs that ran in it have ended."
+		start.Icon, start.Text = "play", "Start"
 	}
+	v.Acts = []views.Action{start}
 	return v
 }
 

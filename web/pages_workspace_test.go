@@ -14,24 +14,37 @@ import (
 func TestWorkspace_ShowsWhatItsStateCallsFor(t *testing.T) {
 	s := newStage(t)
 	s.furnish()
-	for name, want := range map[string][]string{
+	for name, want := range map[string][]string{ // the kind of pane, and words of it or of what lies over it
 		"brave-otter":  {"terminals"},
-		"silver-heron": {"stopped", "This sandbox is stopped", "Start and open terminal"},
-		"old-forest":   {"asleep", "Asleep 2 h · wakes on use", "Wake and open terminal"},
-		"still-lake":   {"frozen", "Frozen sleeps in 3 h", "Wake and open terminal"},
-		"late-owl":     {"sleeping", "Going to sleep", "Wake and open terminal"},
+		"silver-heron": {"stopped", "This sandbox is stopped", "Start"},
+		"old-forest":   {"asleep", "This sandbox is asleep", "Wake"},
+		"still-lake":   {"frozen", "This sandbox is frozen", "Resume"},
+		"late-owl":     {"sleeping", "going to sleep", "Wake"},
 		"tall-birch":   {"failed", "Building the image of template data-analysis failed", "Retry", "Delete…"},
 		"new-meadow":   {"work", "Creating new-meadow", "Image", "Volume", "Start", "Ready", "Unpacking python3-pandas"},
 		"warm-comet":   {"work", "Stopping"},
 	} {
-		pane := s.get("root", "/sandboxes/"+name).is(http.StatusOK).need("#pane-terminal")
+		page := s.get("root", "/sandboxes/"+name).is(http.StatusOK)
+		pane, over := page.need("#pane-terminal"), page.need("#ws-still")
 		if got := attr(pane, "data-kind"); got != want[0] {
 			t.Errorf("%s: pane %q, want %q", name, got, want[0])
 		}
-		for _, words := range want[1:] {
-			if !strings.Contains(textOf(pane), words) {
-				t.Errorf("%s: no %q in %q", name, words, textOf(pane))
+		text := textOf(pane)
+		if want[0] != "terminals" && want[0] != "work" {
+			if text != "" || in(over, "div.buttons") == nil {
+				t.Errorf("%s: the pane says %q", name, text)
 			}
+			text = textOf(over)
+		} else if textOf(over) != "" {
+			t.Errorf("%s: %q lies over it", name, textOf(over))
+		}
+		for _, words := range want[1:] {
+			if !strings.Contains(text, words) {
+				t.Errorf("%s: no %q in %q", name, words, text)
+			}
+		}
+		if resumes := hasAttr(over, "data-resume"); resumes != (want[0] == "frozen") {
+			t.Errorf("%s: resumes by itself: %v", name, resumes)
 		}
 	}
 }

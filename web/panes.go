@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/lastview"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 	"sandboxd/views"
@@ -69,32 +70,50 @@ func (s *workspaceHandlers) terminalPane(ctx context.Context, h access.Handle, p
 			Path: sandboxURL(box.Name) + "/terminals/", Box: box.ID, Names: s.tabNames(ctx, h), Labels: labelsText(s.commands.tabLabels(ctx, box)),
 		}}
 	case still(box.State):
-		return views.Pane{Kind: string(box.State), Still: s.still(box)}
+		return views.Pane{Kind: string(box.State), Screen: lastScreen(s.lastView(ctx, box))}
 	}
 	return views.Pane{Kind: "work", Work: s.work(box, p)}
 }
 
 // filesPane is the content of the files' pane. Running work shows in the terminal's.
-func (s *workspaceHandlers) filesPane(_ context.Context, h access.Handle, p sandbox.Progress) views.Pane {
+func (s *workspaceHandlers) filesPane(ctx context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
 	box := h.Sandbox()
-	if box.State == sandbox.Running {
-		return views.Pane{Kind: "files", Files: filesPlace(box)}
-	}
-	kind := string(box.State)
-	v := views.Still{State: s.state(box, p), Next: sandboxURL(box.Name), Title: "Files", Text: "Its files can be opened once it runs."}
-	start := views.Action{Icon: "play", Text: "Start and open files", URL: sameURL(box, "/start"), Post: true}
 	switch {
-	case box.State.Resting():
-		start.Icon, start.Text = "sun", "Wake and open files"
-		v.Text, v.Acts = "Its files are kept. Opening them wakes it.", []views.Action{start}
-	case box.State == sandbox.Stopped:
-		v.Text, v.Acts = "Its files are kept. Start the sandbox to open them.", []views.Action{start}
-	case box.State == sandbox.Failed:
-		v.Cause = box.Problem
-	default:
-		kind = "waits"
+	case box.State == sandbox.Running:
+		return views.Pane{Kind: "files", Files: filesPlace(box)}
+	case still(box.State):
+		return views.Pane{Kind: string(box.State), Names: lastNames(s.lastView(ctx, box))}
 	}
-	return views.Pane{Kind: kind, Still: v}
+	return views.Pane{Kind: "waits"}
+}
+
+// lastView is what a sandbox that does not run showed last. The page is of use without.
+func (s *workspaceHandlers) lastView(ctx context.Context, box sandbox.Sandbox) lastview.View {
+	v, err := s.cfg.LastViews.LastView(ctx, box.ID)
+	if err != nil {
+		s.log.Warn("what a sandbox showed last cannot be read", "sandbox", box.Name, "err", err)
+	}
+	return v
+}
+
+func lastScreen(v lastview.View) []views.Styled {
+	lines := make([]views.Styled, 0, len(v.Screen))
+	for _, line := range v.Screen {
+		lines = append(lines, views.Style(line, 0))
+	}
+	return lines
+}
+
+func lastNames(v lastview.View) []views.LastName {
+	names := make([]views.LastName, 0, len(v.Files))
+	for _, f := range v.Files {
+		icon := "file"
+		if f.Folder {
+			icon = "folder"
+		}
+		names = append(names, views.LastName{Icon: icon, Name: views.Style(f.Name, 120)})
+	}
+	return names
 }
 
 // filesPlace is where a sandbox's files are.

@@ -105,7 +105,15 @@ func (f *fakeHolds) Place(_ context.Context, s sandbox.Sandbox, by, reason strin
 	return h, nil
 }
 
-func (f *fakeHolds) Renew(context.Context, sandbox.Sandbox, string, time.Duration) (sandbox.Hold, error) {
+func (f *fakeHolds) Renew(_ context.Context, s sandbox.Sandbox, id string, ttl time.Duration) (sandbox.Hold, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.list {
+		if h := &f.list[i]; h.SandboxID == s.ID && h.ID == id {
+			h.Expires = stageTime.Add(ttl)
+			return *h, nil
+		}
+	}
 	return sandbox.Hold{}, errNoHold
 }
 

@@ -117,6 +117,9 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 		return views.Rest{}
 	}
 	v := views.Rest{URL: sameURL(box, "/rest"), Metrics: metricsURL(box), Rule: restRule(r)}
+	if box.State == sandbox.Running {
+		v.Keep = sameURL(box, "/holds")
+	}
 	switch {
 	case box.State == sandbox.Sleeping:
 		v.Title, v.Text = "Going to sleep", "Its programs are asked to end. Any use wakes it."

@@ -73,6 +73,7 @@ type Config struct {
 
 	Preferences Preferences
 	TabNames    TabNames
+	LastViews   LastViews
 
 	Handover Handover
 	Hosts    hostname.Hosts

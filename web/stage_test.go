@@ -125,7 +125,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Alerts:   s.alerts.Service,
 		Backups:  backups, Repositories: placesOf(backups),
 		Snapshots:   keepSnapshots(t, s.homes, log),
-		Preferences: s.workspace, TabNames: s.workspace,
+		Preferences: s.workspace, TabNames: s.workspace, LastViews: s.workspace,
 	})
 	s.server.cfg.Schedules = keepSchedules(t, db.Schedules(), s.server.cfg.Backups, s.boxes, s.accounts)
 	s.updates = newStageUpdates(s.boxes, s.idle)
@@ -376,8 +376,8 @@ func (f *fakeBoxes) Rename(ctx context.Context, ref sandbox.Ref, label string) (
 	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Label = label })
 }
 
-func (f *fakeBoxes) SetDisk(ctx context.Context, ref sandbox.Ref, bytes int64) (sandbox.Sandbox, error) {
-	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Spec.Limits.Disk = bytes })
+func (f *fakeBoxes) Resize(ctx context.Context, ref sandbox.Ref, c sandbox.LimitsChange) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Spec.Limits = c.Over(b.Spec.Limits) })
 }
 
 func (f *fakeBoxes) Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {

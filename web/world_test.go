@@ -310,9 +310,10 @@ func (e *fakeEngine) fail(err error) {
 
 func (e *fakeEngine) Create(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
 
-func (e *fakeEngine) Recreate(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
-func (e *fakeEngine) Remount(ctx context.Context, _ sandbox.ContainerSpec) error  { return e.ask(ctx) }
-func (e *fakeEngine) Start(ctx context.Context, _ string) error                   { return e.ask(ctx) }
+func (e *fakeEngine) Recreate(ctx context.Context, _ sandbox.ContainerSpec) error  { return e.ask(ctx) }
+func (e *fakeEngine) Remount(ctx context.Context, _ sandbox.ContainerSpec) error   { return e.ask(ctx) }
+func (e *fakeEngine) Start(ctx context.Context, _ string) error                    { return e.ask(ctx) }
+func (e *fakeEngine) Resize(ctx context.Context, _ string, _ sandbox.Limits) error { return e.ask(ctx) }
 
 func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
 	e.mu.Lock()

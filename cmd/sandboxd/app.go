@@ -381,7 +381,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room, Volumes: a.volumes.Mounts,
 		Homes: a.engine, Snapshots: a.engine, Layers: a.engine, Checkpoints: a.engine, Quota: a.storage.quota(a.engine), Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
-		Log: a.log, Observe: a.observe,
+		Log: a.log, Observe: a.observe, Leave: newLastViews(a.links, a.db.Workspace(), a.log).Take,
 	}), nil
 }
 
@@ -405,7 +405,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images, OwnTemplates: a.templates,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(), LastViews: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(), Volumes: a.volumes, VolumeAccess: volumeAccess(a),
 		Checks: []web.Check{

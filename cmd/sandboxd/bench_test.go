@@ -108,6 +108,7 @@ func TestBench(t *testing.T) {
 		{"page", b.page},
 		{"files", func() { b.files(raw) }},
 		{"filesPage", b.filesPage},
+		{"workspacePage", b.workspacePage},
 		{"navigations", b.navigations},
 		{"rests", func() { b.rests(raw) }},
 		{"claims", func() { b.claims(raw) }},

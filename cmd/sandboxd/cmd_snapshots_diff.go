@@ -57,7 +57,7 @@ func printFileDiff(cmd *cobra.Command, s client.Snapshots, snap client.Snapshot,
 	case err != nil:
 		return err
 	case d.Binary:
-		return fault.New(fault.Conflict, "%.200q is no text, so there are no lines to compare.", path)
+		return fault.New(fault.Conflict, "%.200q is a binary file, so there are no lines to compare.", path)
 	case d.Diff == "" && !d.Cut:
 		return say(cmd, "%.200q has not changed.", path)
 	}

@@ -158,15 +158,15 @@ func TestFilesPage_FollowsTheSandbox(t *testing.T) {
 	p.findsAndGoesToALine()
 
 	p.s.call("POST", "/sandboxes/otter/sleep", nil, nil)
-	p.sees("that it sleeps, and what wakes it", `document.querySelector("sandbox-files").dataset.state === "asleep" && /wake/i.test(document.querySelector("#pane-files").innerText)`)
+	p.sees("that it sleeps, and what wakes it", `document.querySelector("sandbox-files").dataset.state === "asleep" && /Wake/.test(document.querySelector("#ws-still").innerText)`)
 	p.pictures("files-asleep")
 	p.does("load the page", chromedp.Reload())
-	p.sees("that it sleeps still", `/Wake and open files/.test(document.querySelector("#pane-files")?.innerText ?? "")`)
+	p.sees("that it sleeps still", `/This sandbox is asleep/.test(document.querySelector("#ws-still")?.innerText ?? "")`)
 	var box sandboxBody
 	if p.s.call("GET", "/sandboxes/otter", nil, &box); box.State != "asleep" {
 		t.Errorf("opening the page has made it %s", box.State)
 	}
-	p.button("Wake and open files")
+	p.button("Wake")
 	p.sees("the tree", has(row("src")))
 }
 

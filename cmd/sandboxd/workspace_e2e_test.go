@@ -350,12 +350,12 @@ func (p *person) wakesFiles(s *server) {
 	p.does("leave", chromedp.Navigate("http://localhost:"+s.port()+"/"))
 	s.sleeps("lab", "asleep")
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	p.sees("what would wake it, in both panes", `["files", "terminal"].every((w) => document.getElementById("pane-" + w).innerText.includes("Wake and open " + w))`)
+	p.sees("what wakes it, once", `document.querySelectorAll("#ws-still form button").length === 1 && document.getElementById("ws-still").innerText.includes("This sandbox is asleep") && document.querySelector(".panes").innerText.trim() === ""`)
 	p.pictures("workspace-asleep")
 	if state := s.rest("lab").State; state != "asleep" {
 		p.t.Errorf("looking made it %s", state)
 	}
-	p.does("wake", chromedp.Click(`#pane-files form button`))
+	p.does("wake", chromedp.Click(`#ws-still form button`))
 	p.sees("the files", fmt.Sprintf(treeShows, "src"))
 	p.sees("a prompt", promptShown)
 	if status, _ := s.raw("GET", "/sandboxes/lab", nil); status != http.StatusOK {

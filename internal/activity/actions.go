@@ -38,7 +38,8 @@ var Actions = []Known{
 	{SandboxFreeze, "froze the sandbox", false},
 	{SandboxSleep, "put the sandbox to sleep", false},
 	{"sandbox.rest", "changed the sleep settings", false},
-	{"sandbox.disk", "changed the disk limit", false},
+	{"sandbox.disk", "changed the disk limit", false}, // of earlier versions; now it is a resize
+	{"sandbox.resize", "changed the size", false},
 	{SandboxFail, "found that the sandbox failed", false},
 	{"sandbox.delete", "deleted the sandbox", false},
 	{"sandbox.backup", "started a backup of the sandbox", false},

@@ -398,6 +398,14 @@ func engineSubject(t *testing.T, change ...func(*Config)) sandboxtest.RuntimeSub
 			}
 		},
 		Image: func(t *testing.T) (string, func()) { return movable(t, e) },
+		Limits: func(t *testing.T, id string) sandbox.Limits {
+			found, err := e.client.Load().ContainerInspect(t.Context(), e.resource(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := found.HostConfig
+			return sandbox.Limits{CPUs: float64(h.NanoCPUs) / 1e9, Memory: h.Memory, Pids: *h.PidsLimit}
+		},
 		Freeze: func(t *testing.T, id string) {
 			err := late(t.Context(), func() (again bool, err error) {
 				err = e.client.Load().ContainerPause(t.Context(), e.resource(id))

@@ -27,7 +27,7 @@ func (s *Service) build(ctx context.Context, f *job) (version string, err error)
 	if s.tree.has(version) { // another process built it in the same data folder
 		return version, nil
 	}
-	s.note(f, "taking it out of the image", buildShare)
+	s.note(f, "Extracting", buildShare)
 	err = s.tree.put(version, func(take func(io.Reader) error) error {
 		return s.cfg.Engine.CopyOut(ctx, ref, imageFolder, s.cfg.Owner, take)
 	})

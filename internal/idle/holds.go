@@ -16,7 +16,7 @@ const (
 	maxHolds    = 32 // of one sandbox
 	maxHoldText = 200
 	minTTL      = 10 * time.Second
-	maxTTL      = 24 * time.Hour
+	maxTTL      = 7 * 24 * time.Hour
 )
 
 // holdLimit is how long one look or write of the store may take.
@@ -55,7 +55,7 @@ func (h *Holds) Load(ctx context.Context) error {
 }
 
 // Place declares s in use for ttl, by the user with the id by. Invalid with the field ("reason": 1 to 200 bytes of text,
-// "ttl": 10 s to 24 h), Conflict when s is being deleted or has 32 holds, NotFound when it is gone.
+// "ttl": 10 s to 7 d), Conflict when s is being deleted or has 32 holds, NotFound when it is gone.
 func (h *Holds) Place(ctx context.Context, s sandbox.Sandbox, by, reason string, ttl time.Duration) (Hold, error) {
 	reason, err := checkReason(reason)
 	if err == nil {
@@ -183,7 +183,7 @@ func checkReason(reason string) (string, error) {
 
 func checkTTL(ttl time.Duration) error {
 	if ttl < minTTL || ttl > maxTTL {
-		return fault.Field("ttl", "A hold lasts between 10s and 24h, and can be renewed. Give such a duration.")
+		return fault.Field("ttl", "A hold lasts between 10s and 7d, and can be renewed. Give such a duration.")
 	}
 	return nil
 }

@@ -24,10 +24,11 @@ type containers struct {
 	guests    Guests
 	images    Images
 	labels    func(id, name string) map[string]string
-	room      func(ctx context.Context) error // may be nil
-	restarted sync.Map                        // when those were that have ended by themselves, by id
-	made      sync.Map                        // Made, by id, as far as it is known
-	held      sync.Map                        // held, by id, of those that are being updated
+	room      func(ctx context.Context) error      // may be nil
+	leave     func(ctx context.Context, s Sandbox) // may be nil
+	restarted sync.Map                             // when those were that have ended by themselves, by id
+	made      sync.Map                             // Made, by id, as far as it is known
+	held      sync.Map                             // held, by id, of those that are being updated
 }
 
 // held is what an update began with. The template may change meanwhile, or go.

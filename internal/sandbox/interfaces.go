@@ -42,6 +42,9 @@ type Runtime interface {
 	// written outside of its volume stays. One that has strayed gets the link folder of c, too. It does nothing when they are the same;
 	// NotFound when it has no container, Conflict when it runs.
 	Remount(ctx context.Context, c ContainerSpec) error
+	// Resize gives its container the cores and the memory of l, also while its programs run. All else of l stays as it was. NotFound when
+	// it has no container, Conflict when its programs hold more memory now than they may.
+	Resize(ctx context.Context, id string, l Limits) error
 	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping one that does not run, or
 	// is not there, is no error.
 	Stop(ctx context.Context, id string, grace time.Duration) error

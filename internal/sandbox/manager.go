@@ -64,6 +64,9 @@ type Config struct {
 	// Room is asked before a container is started, not before a thaw: an Unavailable fault when the host is full. nil
 	// when there always is room. It must not wait for an operation on the sandbox that it is asked for.
 	Room func(ctx context.Context) error
+	// Leave is called in the turn of a running sandbox before its processes are frozen or ended, when nobody waits for it any
+	// more. It may block for some seconds. nil for none.
+	Leave func(ctx context.Context, s Sandbox)
 	// Observe is told when an action begins in its turn, of the sandbox s, which was in that state ("" before a create), and
 	// through done how it ended. ctx has the values of the context of the caller who has asked for it; for wakes it is that
 	// context itself. Both calls must not block. nil for none.
@@ -96,11 +99,11 @@ func New(c Config) *Manager {
 	o := newOperations(c.Store, c.Runtime.Ping, c.Log)
 	o.observe = c.Observe
 	s := &settings{
-		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host, quota: c.Quota,
+		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host, runtime: c.Runtime, quota: c.Quota,
 		rest: c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never}),
 	}
 	cs := &containers{
-		operations: o, settings: s, runtime: c.Runtime, guests: c.Guests, images: c.Images, labels: c.Labels, room: c.Room,
+		operations: o, settings: s, runtime: c.Runtime, guests: c.Guests, images: c.Images, labels: c.Labels, room: c.Room, leave: c.Leave,
 		mounts: &mounts{want: c.Volumes, have: map[string][]Mount{}},
 	}
 	r := &rester{operations: o, settings: s, containers: cs, freezer: c.Freezer}

@@ -63,6 +63,8 @@ func withQuota(t *testing.T, f func(t *testing.T, w *world, q *quotas, m *sandbo
 	})
 }
 
+func diskLimit(bytes int64) sandbox.LimitsChange { return sandbox.LimitsChange{Disk: &bytes} }
+
 func disk(bytes int64) sandbox.Limits { return sandbox.Limits{Disk: bytes} }
 
 func TestCreate_LimitsTheHomeAsAskedOrAsTheTemplateSays(t *testing.T) {
@@ -103,7 +105,7 @@ func TestCreate_WithoutAStoragePoolRefusesALimitAndIgnoresTheTemplates(t *testin
 			t.Errorf("limits %+v", s.Spec.Limits)
 		}
 		lab := settled(t, m, "lab", sandbox.Running)
-		if _, err := m.SetDisk(t.Context(), lab.Ref(), gib); !fault.Is(err, fault.Invalid) {
+		if _, err := m.Resize(t.Context(), lab.Ref(), diskLimit(gib)); !fault.Is(err, fault.Invalid) {
 			t.Errorf("set: %v", err)
 		}
 	})
@@ -153,7 +155,7 @@ func TestCreateFrom_HasTheLimitOfItsOrigin(t *testing.T) {
 	})
 }
 
-func TestSetDisk_ChangesTheLimitAtOnceAndIsWholeOrNotAtAll(t *testing.T) {
+func TestResize_DiskChangesTheLimitAtOnceAndIsWholeOrNotAtAll(t *testing.T) {
 	withQuota(t, func(t *testing.T, _ *world, q *quotas, m *sandbox.Manager) {
 		create(t, m, sandbox.Request{Name: "lab"})
 		lab := settled(t, m, "lab", sandbox.Running)
@@ -164,26 +166,26 @@ func TestSetDisk_ChangesTheLimitAtOnceAndIsWholeOrNotAtAll(t *testing.T) {
 				t.Errorf("%s: the row has %+v, the home %d", what, s.Spec.Limits, q.limit(lab.ID))
 			}
 		}
-		if s, err := m.SetDisk(t.Context(), lab.Ref(), 20*gib); err != nil || s.Spec.Limits.Disk != 20*gib {
+		if s, err := m.Resize(t.Context(), lab.Ref(), diskLimit(20*gib)); err != nil || s.Spec.Limits.Disk != 20*gib {
 			t.Errorf("%+v, %v", s.Spec.Limits, err)
 		}
 		check("raised", 20*gib)
-		if _, err := m.SetDisk(t.Context(), lab.Ref(), 1); fault.FieldOf(err) != "disk" {
+		if _, err := m.Resize(t.Context(), lab.Ref(), diskLimit(1)); fault.FieldOf(err) != "disk" {
 			t.Errorf("too small: %v", err)
 		}
 		for _, kind := range []fault.Kind{fault.Conflict, fault.Unavailable} {
 			q.next(fault.New(kind, "No."), nil)
-			if _, err := m.SetDisk(t.Context(), lab.Ref(), 5*gib); !fault.Is(err, kind) {
+			if _, err := m.Resize(t.Context(), lab.Ref(), diskLimit(5*gib)); !fault.Is(err, kind) {
 				t.Errorf("refused: %v", err)
 			}
 			check("refused", 20*gib)
 		}
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetDisk(t.Context(), lab.Ref(), 0) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Resize(t.Context(), lab.Ref(), diskLimit(0)) })
 		check("lifted", 0)
 	})
 }
 
-func TestSetDisk_CutOffHoldsAfterARestart(t *testing.T) {
+func TestResize_DiskCutOffHoldsAfterARestart(t *testing.T) {
 	for what, rest := range map[string]func(t *testing.T, m *sandbox.Manager){
 		"running": func(*testing.T, *sandbox.Manager) {},
 		"stopped": func(t *testing.T, m *sandbox.Manager) {
@@ -197,7 +199,7 @@ func TestSetDisk_CutOffHoldsAfterARestart(t *testing.T) {
 			rest(t, m)
 			// Killed: the row is stored, and nothing after it is done.
 			q.next(nil, func() { w.store.FailNextOf("Update", errors.New("killed")) })
-			if _, err := m.SetDisk(t.Context(), s.Ref(), 20*gib); err == nil {
+			if _, err := m.Resize(t.Context(), s.Ref(), diskLimit(20*gib)); err == nil {
 				t.Error("it is not cut off")
 			}
 			again, end := w.run(t)

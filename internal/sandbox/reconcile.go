@@ -195,7 +195,7 @@ type look struct {
 // compare starts an operation when s's row and its instance differ. Inside its turn it does nothing if the row has changed
 // since then.
 func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
-	if !differs(s.State, i, exists) && !r.settings.pushPending(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
+	if !differs(s.State, i, exists) && !s.Resizing && !r.settings.pushPending(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
 		return
 	}
 	r.turns.run(r.life, s.Ref(), func(ctx context.Context) {
@@ -213,6 +213,9 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 		}
 		if l.back && (now.State == Running || now.State == Frozen) {
 			r.settings.keepLimit(ctx, now)
+		}
+		if err == nil && now.Resizing {
+			now, err = r.settings.applyLimits(ctx, now)
 		}
 		if err == nil {
 			err = r.repair(ctx, now, i, exists, l.back)

@@ -59,6 +59,7 @@ func (r *rester) freezeObserved(ctx context.Context, s Sandbox, unused func() bo
 // freeze freezes s. The row comes first: a use that finds it Running from before is registered already, so the second
 // question counts it; a later use finds it Frozen and waits for the turn that thaws it.
 func (r *rester) freeze(ctx context.Context, s Sandbox, unused func() bool) (Sandbox, error) {
+	r.containers.leaves(ctx, s)
 	s, err := r.set(ctx, s, Frozen, "")
 	if err != nil {
 		return s, err
@@ -123,6 +124,9 @@ func (r *rester) sleep(ctx context.Context, s Sandbox, unused func() bool, accep
 		return errUsedAgain
 	}
 	accept(s)
+	if was == Running {
+		r.containers.leaves(ctx, s)
+	}
 	_, err = r.containers.finishStop(ctx, s)
 	return err
 }

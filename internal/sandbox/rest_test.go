@@ -434,3 +434,21 @@ func TestSetRest_OutOfBoundsNamesTheField(t *testing.T) {
 		}
 	})
 }
+
+func TestLeave_IsToldOnceWhileTheProcessesStillRun(t *testing.T) {
+	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep, sandbox.Stopped} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			brought(t, m, state)
+			if n := w.left.Load(); n != 1 {
+				t.Errorf("%s: told %d times", state, n)
+			}
+			if state == sandbox.Frozen { // from there nothing more can be seen
+				mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), ref(t, m, "lab"), nil) })
+				settled(t, m, "lab", sandbox.Asleep)
+			}
+			if n := w.left.Load(); n != 1 {
+				t.Errorf("%s: told %d times in the end", state, n)
+			}
+		})
+	}
+}

@@ -80,6 +80,7 @@ type Sandbox struct {
 	Revert     Revert // what Restoring makes of it, if that is not cut off before; the zero value in any other state
 
 	Fingerprint string // of what a pooled one was made from; "" otherwise
+	Resizing    bool   // Spec has new limits, which its container and its home may not have yet
 }
 
 // TerminalPassword gives the user name and password that let anyone into its terminal: TTYD_USER and TTYD_PASS of its own

@@ -26,6 +26,7 @@ type settings struct {
 	templates Templates
 	guests    Guests
 	host      Limits
+	runtime   Runtime
 	quota     Quota        // nil where there is no storage pool
 	rest      catalog.Rest // the server's
 

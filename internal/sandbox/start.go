@@ -35,6 +35,9 @@ func (c *containers) finishStart(ctx context.Context, s Sandbox, was State) (San
 	if was == Sleeping || was == Stopping { // it may still run, and end at any moment, for the stop that was cut off
 		err = c.stopContainer(ctx, s)
 	}
+	if err == nil && s.Resizing {
+		s, err = c.settings.applyLimits(ctx, s)
+	}
 	if err == nil {
 		err = c.startOrCreate(ctx, s)
 	}
@@ -94,7 +97,7 @@ func (c *containers) startOrCreate(ctx context.Context, s Sandbox) error {
 
 func (c *containers) startContainer(ctx context.Context, s Sandbox) error {
 	c.report(s, Progress{Phase: PhaseStart})
-	c.settings.keepLimit(ctx, s) // a restore may have made another home, or a change of it been cut off
+	c.settings.keepLimit(ctx, s) // a restore may have made another home
 	starting, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
 	return c.runtime.Start(starting, s.ID)
@@ -133,12 +136,23 @@ func (c *containers) failStart(ctx context.Context, s Sandbox, err error) error 
 
 // stop stops s.
 func (c *containers) stop(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sandbox, error) {
+	was := s.State
 	s, err := c.set(ctx, s, Stopping, "")
 	if err != nil {
 		return s, err
 	}
 	accept(s)
+	if was == Running {
+		c.leaves(ctx, s)
+	}
 	return c.finishStop(ctx, s)
+}
+
+// leaves says that the processes of s are about to be frozen or ended.
+func (c *containers) leaves(ctx context.Context, s Sandbox) {
+	if c.leave != nil {
+		c.leave(ctx, s)
+	}
 }
 
 // finishStop finishes a stop or a sleep whose intent is stored. When the engine does not answer the intent stays, and the

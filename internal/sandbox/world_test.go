@@ -30,6 +30,7 @@ type world struct {
 	stiff     bool                  // the engine cannot freeze
 	quota     sandbox.Quota         // nil: there is no storage pool
 	volumes   atomic.Pointer[[]sandbox.Mount]
+	left      atomic.Int32 // how often Config.Leave was called of one that the engine had running
 	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State, s sandbox.Sandbox) func(error)
 }
 
@@ -72,6 +73,11 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 		},
 	}
 	c.Observe, c.Quota = w.observe, w.quota
+	c.Leave = func(_ context.Context, s sandbox.Sandbox) {
+		if w.engine.Runs(s.ID) {
+			w.left.Add(1)
+		}
+	}
 	c.Volumes = func(sandbox.Sandbox) []sandbox.Mount {
 		if list := w.volumes.Load(); list != nil {
 			return *list

@@ -33,6 +33,34 @@ func (r *Runtime) Thaw(ctx context.Context, id string) error {
 	return r.engine.cutAfter(AfterThaw)
 }
 
+// Resize implements sandbox.Runtime.
+func (r *Runtime) Resize(ctx context.Context, id string, l sandbox.Limits) error {
+	if err := r.engine.enter(ctx, OpResize); err != nil {
+		return err
+	}
+	if err := r.engine.resize(r.key(id), l); err != nil {
+		return err
+	}
+	return r.engine.cutAfter(AfterResize)
+}
+
+// leastMemory is what programs hold at the least, in bytes.
+const leastMemory = 4096
+
+func (e *fakeEngine) resize(key boxKey, l sandbox.Limits) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := e.boxes[key]
+	switch {
+	case f == nil || !f.container:
+		return fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
+	case f.running && max(f.usage.Memory, leastMemory) > l.Memory:
+		return fault.New(fault.Conflict, "Its programs hold more memory than that.")
+	}
+	f.box.Limits.CPUs, f.box.Limits.Memory = l.CPUs, l.Memory
+	return nil
+}
+
 // still freezes or thaws a running sandbox.
 func (e *fakeEngine) still(key boxKey, frozen bool) error {
 	e.mu.Lock()
@@ -97,6 +125,14 @@ func (r *Runtime) Awake(id string) time.Duration {
 		return f.awake()
 	}
 	return 0
+}
+
+// Runs reports whether its processes run and are not frozen, also while the engine is in trouble.
+func (r *Runtime) Runs(id string) bool {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	f := r.engine.boxes[r.key(id)]
+	return f != nil && f.running && !f.frozen
 }
 
 // Frozen tells whether the sandbox's processes stand still.

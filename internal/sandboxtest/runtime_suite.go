@@ -36,9 +36,10 @@ type RuntimeSubject struct {
 	Destroy func(t *testing.T, id string)                // removes the container behind Runtime's back, not the volume
 	Image   func(t *testing.T) (ref string, move func()) // gives Spec's image another reference, and what has that name another image
 	Freeze  func(t *testing.T, id string)
-	Listens func(t *testing.T, id string) bool // tells whether a Patient program can be asked to end: an engine says sooner that it runs
-	Hang    func() (resume func())             // the engine takes calls of Runtime and does not answer
-	Lose    func() (back func())               // the engine is away for Runtime
+	Limits  func(t *testing.T, id string) sandbox.Limits // those that its container has
+	Listens func(t *testing.T, id string) bool           // tells whether a Patient program can be asked to end: an engine says sooner that it runs
+	Hang    func() (resume func())                       // the engine takes calls of Runtime and does not answer
+	Lose    func() (back func())                         // the engine is away for Runtime
 }
 
 // suiteLimit bounds what a suite waits for; a healthy engine takes a fraction of it.
@@ -61,6 +62,7 @@ func RunRuntime(t *testing.T, open func(t *testing.T) RuntimeSubject) {
 		{"StartThaws", startThaws},
 		{"StartOfTheAbsentIsNotFound", startAbsent},
 		{"StopEndsTheDeafAfterItsGrace", stopDeaf},
+		{"ResizeChangesWhatIsAndStays", resizes},
 		{"StopAndRemoveOfTheAbsentIsNoError", stopRemoveAbsent},
 		{"RemoveTakesEverything", removeAll},
 		{"RemoveFinishesWhatWasCutOff", removeCutOff},
@@ -322,6 +324,42 @@ func startThaws(t *testing.T, r *runtimeTest) {
 
 func startAbsent(_ *testing.T, r *runtimeTest) {
 	r.kind(r.Runtime.Start(r.ctx, sandbox.NewID()), fault.NotFound)
+}
+
+// resizes changes the limits of one that runs, is frozen, and is stopped.
+func resizes(t *testing.T, r *runtimeTest) {
+	b := r.made(Patient)
+	check := func(what string, cpus float64, memory int64) {
+		t.Helper()
+		l := b.Limits
+		l.CPUs, l.Memory = cpus, memory
+		for range 2 {
+			if err := r.Runtime.Resize(r.ctx, b.ID, l); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		if got := r.Limits(t, b.ID); got.CPUs != cpus || got.Memory != memory || got.Pids != b.Limits.Pids {
+			t.Errorf("%s: it has %+v", what, got)
+		}
+	}
+	check("made", 0.5, b.Limits.Memory)
+	r.start(b.ID)
+	r.listens(b.ID)
+	check("running, more", 1, 2*b.Limits.Memory)
+	check("running, less", 0.75, b.Limits.Memory)
+	r.kind(r.Runtime.Resize(r.ctx, b.ID, sandbox.Limits{CPUs: 1, Memory: 1, Pids: b.Limits.Pids}), fault.Conflict)
+	if got := r.Limits(t, b.ID); got.CPUs != 0.75 || got.Memory != b.Limits.Memory {
+		t.Errorf("after a refusal it has %+v", got)
+	}
+	r.Freeze(t, b.ID)
+	check("frozen", 0.25, 3*b.Limits.Memory)
+	r.stop(b.ID, time.Second)
+	check("stopped", 1, 2*b.Limits.Memory)
+	r.start(b.ID)
+	if got := r.Limits(t, b.ID); got.CPUs != 1 || got.Memory != 2*b.Limits.Memory {
+		t.Errorf("started again it has %+v", got)
+	}
+	r.kind(r.Runtime.Resize(r.ctx, sandbox.NewID(), b.Limits), fault.NotFound)
 }
 
 // stopDeaf stops one that hears no signal. On a busy machine the signal may come before the process ignores it, and ends it

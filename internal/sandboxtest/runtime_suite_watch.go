@@ -189,6 +189,7 @@ func (r *runtimeTest) methods(b sandbox.ContainerSpec) map[string]func(context.C
 		"create": func(ctx context.Context) error { return r.Runtime.Create(ctx, b) },
 		"start":  func(ctx context.Context) error { return r.Runtime.Start(ctx, b.ID) },
 		"stop":   func(ctx context.Context) error { return r.Runtime.Stop(ctx, b.ID, time.Second) },
+		"resize": func(ctx context.Context) error { return r.Runtime.Resize(ctx, b.ID, b.Limits) },
 		"remove": func(ctx context.Context) error { return r.Runtime.Remove(ctx, b.ID) },
 		"list":   func(ctx context.Context) error { _, err := r.Runtime.List(ctx); return err },
 		"watch": func(ctx context.Context) error {

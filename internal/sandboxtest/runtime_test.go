@@ -32,6 +32,7 @@ func fakeSubject(*testing.T) RuntimeSubject {
 	return RuntimeSubject{
 		Listens: func(*testing.T, string) bool { return true },
 		Runtime: r, Other: other, Hang: r.Hang, Lose: r.Lose,
+		Limits: func(t *testing.T, id string) sandbox.Limits { b, _ := r.Spec(id); return b.Limits },
 		Spec: func(b Behaviour) sandbox.ContainerSpec {
 			return sandbox.ContainerSpec{
 				ID: sandbox.NewID(), Name: fmt.Sprintf("box%d", n.Add(1)), Template: "base", Image: "image:1",

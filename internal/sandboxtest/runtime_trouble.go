@@ -24,6 +24,7 @@ const (
 	OpFreeze Op = "freeze"
 	OpThaw   Op = "thaw"
 	OpUsage  Op = "usage"
+	OpResize Op = "resize"
 
 	OpOpenHome    Op = "open home"
 	OpReadHome    Op = "read home"
@@ -58,6 +59,7 @@ const (
 	AfterStart     Step = "start"     // Start has started it, and does not come to say so
 	AfterFreeze    Step = "freeze"    // Freeze has frozen it, and does not come to say so
 	AfterThaw      Step = "thaw"      // Thaw has thawed it, and does not come to say so
+	AfterResize    Step = "resize"    // Resize has changed the limits, and does not come to say so
 	AfterStop      Step = "stop"      // Stop has ended it, and does not come to say so
 	AfterDestroy   Step = "destroy"   // Remove or Recreate has removed the container, and no more yet
 	AfterUnpack    Step = "unpack"    // Replace or CopyIn has all of the new home, and the old one is still there

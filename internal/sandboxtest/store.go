@@ -89,7 +89,7 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		wantByName(t, s, full)
 	}
 	for _, rest := range []catalog.Rest{{}, {FreezeAfter: catalog.Never}, {FreezeAfter: 1, StopAfter: catalog.After(365 * 24 * time.Hour)}} {
-		full.Rest, full.Pooled, full.Fingerprint = rest, !full.Pooled, full.Fingerprint+"a1"
+		full.Rest, full.Pooled, full.Fingerprint, full.Resizing = rest, !full.Pooled, full.Fingerprint+"a1", !full.Resizing
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}

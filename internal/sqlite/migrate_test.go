@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -293,6 +294,18 @@ var samples = map[int]func(t *testing.T, d *DB){
 		list, err := d.Schedules().Schedules(t.Context())
 		if err != nil || len(list) != 1 || !list[0].Root {
 			t.Errorf("schedules %+v, %v", list, err)
+		}
+	},
+	21: func(t *testing.T, d *DB) {
+		v, err := d.Workspace().LastView(t.Context(), "00000000000000aa")
+		if err != nil || len(v.Screen) != 1 || len(v.Files) != 1 || !v.Files[0].Folder || v.Taken.IsZero() {
+			t.Errorf("last view %+v, %v", v, err)
+		}
+	},
+	22: func(t *testing.T, d *DB) {
+		list, _, err := d.Sandboxes().List(t.Context(), sandbox.Filter{})
+		if i := slices.IndexFunc(list, func(s sandbox.Sandbox) bool { return s.Resizing }); err != nil || i < 0 || slices.ContainsFunc(list[i+1:], func(s sandbox.Sandbox) bool { return s.Resizing }) {
+			t.Errorf("not one is being resized: %+v, %v", list, err)
 		}
 	},
 }

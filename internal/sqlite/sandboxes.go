@@ -19,13 +19,13 @@ type Sandboxes struct{ db *DB }
 func (d *DB) Sandboxes() *Sandboxes { return &Sandboxes{d} }
 
 const sandboxColumns = `id, name, label, owner, template, image, cpus, memory, pids, env, state, problem, created, changed,
-	freeze_after, stop_after, pooled, own, fingerprint, cut_off, root, cloned_from, revert, disk, base`
+	freeze_after, stop_after, pooled, own, fingerprint, cut_off, root, cloned_from, revert, disk, base, resizing`
 
 const sandboxOrder = ` ORDER BY created DESC, name LIMIT ? OFFSET ?`
 
 // Insert adds a sandbox; Conflict if its name or id exists.
 func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
-	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -42,7 +42,7 @@ func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
 
 // Update replaces the row of b.ID; NotFound if there is none, Conflict if its new name is another's.
 func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
-	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
+	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -177,7 +177,7 @@ func sandboxValues(b sandbox.Sandbox) ([]any, error) {
 	return []any{b.ID, b.Name, b.Label, b.Owner, b.Spec.Template, b.Spec.Image, l.CPUs, l.Memory, l.Pids, env,
 		string(b.State), b.Problem, stamp(b.Created), stamp(b.Changed),
 		int64(b.Rest.FreezeAfter), int64(b.Rest.StopAfter), b.Pooled, own, b.Fingerprint, string(b.CutOff),
-		b.Root, b.ClonedFrom, revert, l.Disk, b.Base, searchText(b)}, nil
+		b.Root, b.ClonedFrom, revert, l.Disk, b.Base, b.Resizing, searchText(b)}, nil
 }
 
 // row is a *sql.Row or a *sql.Rows.
@@ -188,7 +188,7 @@ func scanSandbox(r row) (b sandbox.Sandbox, err error) {
 	l := &b.Spec.Limits
 	err = r.Scan(&b.ID, &b.Name, &b.Label, &b.Owner, &b.Spec.Template, &b.Spec.Image, &l.CPUs, &l.Memory, &l.Pids, &env,
 		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed}, &b.Rest.FreezeAfter, &b.Rest.StopAfter, &b.Pooled, &own, &b.Fingerprint,
-		&b.CutOff, &b.Root, &b.ClonedFrom, &revert, &l.Disk, &b.Base)
+		&b.CutOff, &b.Root, &b.ClonedFrom, &revert, &l.Disk, &b.Base, &b.Resizing)
 	if err != nil {
 		return b, err
 	}

@@ -3,14 +3,16 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/lastview"
 )
 
-// Workspace keeps how people have arranged their pages, and what they call a sandbox's terminals. It implements
-// web.Preferences and web.TabNames.
+// Workspace keeps how people have arranged their pages, what they call a sandbox's terminals, and what a sandbox showed last.
+// It implements web.Preferences, web.TabNames and lastview.Store.
 type Workspace struct{ db *DB }
 
 // Workspace gives the store of it in this database.
@@ -85,4 +87,43 @@ func (s *Workspace) NameTab(ctx context.Context, sandboxID, tab, name string) er
 		return fmt.Errorf("name terminal %s: %w", tab, err)
 	}
 	return nil
+}
+
+// KeepView implements lastview.Store.
+func (s *Workspace) KeepView(ctx context.Context, sandboxID string, v lastview.View) error {
+	const put = `INSERT INTO last_views (sandbox, view) VALUES (?,?) ON CONFLICT (sandbox) DO UPDATE SET view = excluded.view`
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, put, sandboxID, string(text))
+			if orphan(err) {
+				return fault.Wrap(err, fault.NotFound, "The sandbox has been deleted.")
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("keep the last view of %s: %w", sandboxID, err)
+	}
+	return nil
+}
+
+// LastView implements lastview.Store.
+func (s *Workspace) LastView(ctx context.Context, sandboxID string) (v lastview.View, err error) {
+	var text string
+	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `SELECT view FROM last_views WHERE sandbox = ?`, sandboxID).Scan(&text)
+		if errors.Is(err, sql.ErrNoRows) {
+			text = "{}"
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
+	if err != nil {
+		return lastview.View{}, fmt.Errorf("read the last view of %s: %w", sandboxID, err)
+	}
+	return v, nil
 }

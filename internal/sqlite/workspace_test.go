@@ -7,6 +7,7 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/lastview"
 	"sandboxd/internal/sandboxtest"
 )
 
@@ -17,6 +18,7 @@ func TestWorkspace_KeepsTheContract(t *testing.T) {
 		wantKind(t, "keep", s.Workspace().SetPreference(t.Context(), "nobody", "workspace", "{}"), fault.NotFound)
 	})
 	t.Run("NamesGoWithTheirSandbox", func(t *testing.T) { tabNamesRoundTrip(t, fresh(t)) })
+	t.Run("LastViewsGoWithTheirSandbox", func(t *testing.T) { lastViewRoundTrip(t, fresh(t)) })
 	t.Run("NameInNothingIsNotFound", func(t *testing.T) {
 		s := fresh(t)
 		wantKind(t, "name", s.Workspace().NameTab(t.Context(), "never-was", "main", "x"), fault.NotFound)
@@ -74,4 +76,26 @@ func tabNamesRoundTrip(t *testing.T, s *DB) {
 	must(t, s.Sandboxes().Delete(t.Context(), a.ID))
 	want(a.ID, map[string]string{})
 	want(b.ID, map[string]string{"main": "other"})
+}
+
+func lastViewRoundTrip(t *testing.T, s *DB) {
+	a := sandboxtest.Sandbox("a", 0)
+	must(t, s.Sandboxes().Insert(t.Context(), a))
+	want := func(v lastview.View) {
+		t.Helper()
+		got, err := s.Workspace().LastView(t.Context(), a.ID)
+		must(t, err)
+		if diff := cmp.Diff(v, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	want(lastview.View{})
+	for _, line := range []string{"\x1b[1m$\x1b[0m", "é\ufffd\x00"} {
+		v := lastview.View{Screen: []string{line}, Files: []lastview.File{{Name: "src", Folder: true}}, Taken: a.Created}
+		must(t, s.Workspace().KeepView(t.Context(), a.ID, v))
+		want(v)
+	}
+	must(t, s.Sandboxes().Delete(t.Context(), a.ID))
+	want(lastview.View{})
+	wantKind(t, "keep", s.Workspace().KeepView(t.Context(), a.ID, lastview.View{}), fault.NotFound)
 }

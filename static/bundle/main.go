@@ -19,20 +19,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evanw/esbuild/pkg/api"
-
 	"sandboxd/static"
 )
-
-// entries are the files that pages refer to; their imports are bundled into them or into shared chunks.
-var entries = []api.EntryPoint{
-	{InputPath: "css/app.css", OutputPath: "app"},
-	{InputPath: "js/app.js", OutputPath: "app"},
-	{InputPath: "js/workspace.js", OutputPath: "workspace"},
-	{InputPath: "plots/plots.js", OutputPath: "plots"},
-	{InputPath: "terminal/page.js", OutputPath: "solo"}, // a sandbox's own host
-	{InputPath: "icon.svg", OutputPath: "icon"},
-}
 
 func main() {
 	folder := "static"
@@ -66,104 +54,13 @@ func run(folder string) error {
 	for _, f := range built {
 		files[filepath.Base(f.Path)] = f.Contents
 	}
-	names := meta.manifest()
-	names["third-party.txt"] = text
-	manifest, err := json.MarshalIndent(names, "", "  ")
+	contents := meta.contents()
+	contents.Files["third-party.txt"] = text
+	manifest, err := json.MarshalIndent(contents, "", "  ")
 	if err != nil {
 		return err
 	}
 	return write(filepath.Join(folder, "dist"), files, manifest)
-}
-
-// build runs esbuild over the entries without writing anything.
-func build(folder string) ([]api.OutputFile, metafile, error) {
-	result := api.Build(api.BuildOptions{
-		AbsWorkingDir:       folder,
-		EntryPointsAdvanced: entries,
-		Outdir:              filepath.Join(folder, "dist"),
-		EntryNames:          "[name]-[hash]",
-		ChunkNames:          "chunk-[hash]",
-		AssetNames:          "[name]-[hash]",
-		Bundle:              true,
-		Splitting:           true,
-		Format:              api.FormatESModule,
-		Target:              api.ES2022,
-		MinifyWhitespace:    true,
-		MinifyIdentifiers:   true,
-		MinifySyntax:        true,
-		Metafile:            true,
-		LegalComments:       api.LegalCommentsNone, // third-party.txt carries the licences in full
-		Loader:              map[string]api.Loader{".svg": api.LoaderCopy},
-		Plugins:             []api.Plugin{addresses},
-	})
-	if len(result.Errors) > 0 {
-		lines := api.FormatMessages(result.Errors, api.FormatMessagesOptions{})
-		return nil, metafile{}, errors.New(strings.Join(lines, ""))
-	}
-	var meta metafile
-	err := json.Unmarshal([]byte(result.Metafile), &meta)
-	return result.OutputFiles, meta, err
-}
-
-// addresses lets a module import the URL of another file ("…?url"), which is copied unchanged. Workers need that.
-var addresses = api.Plugin{Name: "addresses", Setup: func(b api.PluginBuild) {
-	b.OnResolve(api.OnResolveOptions{Filter: `\?url$`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
-		found := b.Resolve(strings.TrimSuffix(a.Path, "?url"), api.ResolveOptions{ResolveDir: a.ResolveDir, Kind: a.Kind})
-		return api.OnResolveResult{Path: found.Path, Namespace: "address", Errors: found.Errors}, nil
-	})
-	b.OnLoad(api.OnLoadOptions{Filter: `.`, Namespace: "address"}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
-		body, err := os.ReadFile(a.Path)
-		text := string(body)
-		return api.OnLoadResult{Contents: &text, Loader: api.LoaderFile}, err
-	})
-}}
-
-// metafile is the used part of esbuild's report. Paths are relative to the folder of the sources.
-type metafile struct {
-	Outputs map[string]struct {
-		EntryPoint string              `json:"entryPoint"`
-		CSSBundle  string              `json:"cssBundle"`
-		Inputs     map[string]struct{} `json:"inputs"`
-	} `json:"outputs"`
-}
-
-// manifest maps each entry ("app.js"), and the style sheet that an entry's modules import ("workspace.css"), to the
-// file that holds it.
-func (m metafile) manifest() map[string]string {
-	files := map[string]string{}
-	for _, e := range entries {
-		for path, out := range m.Outputs {
-			if out.EntryPoint != e.InputPath {
-				continue
-			}
-			files[e.OutputPath+filepath.Ext(path)] = filepath.Base(path)
-			if out.CSSBundle != "" {
-				files[e.OutputPath+".css"] = filepath.Base(out.CSSBundle)
-			}
-		}
-	}
-	return files
-}
-
-// packages returns the third-party packages in the bundle, sorted.
-func (m metafile) packages() []string {
-	var names []string
-	for _, out := range m.Outputs {
-		for input := range out.Inputs {
-			_, rest, ok := strings.Cut(input, "node_modules/")
-			if !ok {
-				continue
-			}
-			parts := strings.SplitN(rest, "/", 3)
-			name := parts[0]
-			if strings.HasPrefix(name, "@") && len(parts) > 1 {
-				name += "/" + parts[1]
-			}
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // write writes files, their compressed forms and the manifest to dist, and removes files of earlier runs.

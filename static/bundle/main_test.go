@@ -9,10 +9,11 @@ import (
 )
 
 const report = `{"outputs": {
- "dist/app-1.js": {"entryPoint": "js/app.js", "inputs": {"js/app.js": {}, "node_modules/htmx.org/dist/htmx.esm.js": {}}},
+ "dist/app-1.js": {"entryPoint": "js/app.js", "inputs": {"js/app.js": {}, "node_modules/htmx.org/dist/htmx.esm.js": {}},
+  "imports": [{"path": "dist/chunk-5.js", "kind": "import-statement"}, {"path": "./shared-7.js", "kind": "import-statement", "external": true}, {"path": "dist/chunk-8.js", "kind": "dynamic-import"}]},
  "dist/app-2.css": {"entryPoint": "css/app.css", "inputs": {"css/app.css": {}}},
  "dist/workspace-3.js": {"entryPoint": "js/workspace.js", "cssBundle": "dist/workspace-4.css", "inputs": {"node_modules/@xterm/xterm/lib/xterm.mjs": {}}},
- "dist/chunk-5.js": {"inputs": {"node_modules/@xterm/addon-fit/lib/x.mjs": {}, "node_modules/htmx.org/a.js": {}}}
+ "dist/chunk-5.js": {"imports": [{"path": "./shared-7.js", "kind": "import-statement", "external": true}], "inputs": {"node_modules/@xterm/addon-fit/lib/x.mjs": {}, "node_modules/htmx.org/a.js": {}}}
 }}`
 
 func read(t *testing.T) metafile {
@@ -25,12 +26,52 @@ func read(t *testing.T) metafile {
 }
 
 func TestManifest_NamesEntriesAndTheStylesOfModules(t *testing.T) {
-	got := read(t).manifest()
+	contents := read(t).contents()
+	got := contents.Files
 	for entry, file := range map[string]string{
 		"app.js": "app-1.js", "app.css": "app-2.css", "workspace.js": "workspace-3.js", "workspace.css": "workspace-4.css",
 	} {
 		if got[entry] != file {
 			t.Errorf("%s is %q, want %q", entry, got[entry], file)
+		}
+	}
+	if needs := strings.Join(contents.Needs["app.js"], " "); needs != "chunk-5.js shared-7.js" || contents.Needs["workspace.js"] != nil {
+		t.Errorf("needed are %v", contents.Needs)
+	}
+}
+
+// TestBuild_TakesSharedModulesFromOneFile builds a page whose two scripts use a module, and one loads more later.
+func TestBuild_TakesSharedModulesFromOneFile(t *testing.T) {
+	folder := t.TempDir()
+	for path, text := range map[string]string{
+		"js/shared.js": `export * from "./dom.js";`, "js/dom.js": `export const name = "only once";`,
+		"js/app.js": `import { name } from "./dom.js"; console.log(name); import("./later.js");`, "js/later.js": `import { name } from "./dom.js"; alert(name);`,
+		"js/workspace.js": `import { name } from "../js/dom.js"; document.title = name;`,
+		"css/app.css":     "", "plots/plots.js": "", "terminal/page.js": "", "icon.svg": "<svg/>", "touch.png": "x",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(folder, path), text)
+	}
+	built, meta, err := build(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, scripts := 0, 0
+	for _, f := range built {
+		held += strings.Count(string(f.Contents), "only once")
+		if filepath.Ext(f.Path) == ".js" {
+			scripts++
+		}
+	}
+	if held != 1 || scripts != 6 {
+		t.Errorf("%d files hold it, of %d scripts", held, scripts)
+	}
+	contents := meta.contents()
+	for _, entry := range []string{"app.js", "workspace.js"} {
+		if needs := contents.Needs[entry]; len(needs) != 1 || needs[0] != filepath.Base(built[0].Path) {
+			t.Errorf("%s needs %v", entry, needs)
 		}
 	}
 }

@@ -46,8 +46,8 @@ const words = {
   507: "The disk is full.",
 };
 
-// refusal creates a Problem from a response's status, content type and body.
-export function refusal(status, kind, body) {
+// refused creates a Problem from a response's status, content type and body.
+export function refused(status, kind, body) {
   if (kind.startsWith(problemType)) {
     try {
       const p = JSON.parse(body);
@@ -97,7 +97,7 @@ export class Files {
     }
     if (answer.type === "opaqueredirect") throw signedOut();
     if (answer.ok || answer.status === 304) return answer;
-    throw refusal(answer.status, answer.headers.get("Content-Type") ?? "", await answer.text().catch(() => ""));
+    throw refused(answer.status, answer.headers.get("Content-Type") ?? "", await answer.text().catch(() => ""));
   }
 
   async json(url, options) {

@@ -2,7 +2,7 @@
 // a response it throws a Problem. uploaded, if given, is called once the server has the whole body; from then on it may take as long
 // as it likes.
 import { onResume, pageSignal } from "../js/page_lifecycle.js";
-import { cancelled, Problem, refusal, signedOut } from "./api.js";
+import { cancelled, Problem, refused, signedOut } from "./api.js";
 
 const silence = 60_000; // ms without progress after which a connection counts as lost
 
@@ -34,7 +34,7 @@ export function send({ method = "PUT", url, headers, body, progress, uploaded, s
       if (responseURL && new URL(responseURL).pathname !== new URL(url, location.href).pathname) {
         return reject(signedOut());
       }
-      resolve({ status, body: responseText, problem: refusal(status, request.getResponseHeader("Content-Type") ?? "", responseText) });
+      resolve({ status, body: responseText, problem: refused(status, request.getResponseHeader("Content-Type") ?? "", responseText) });
     });
     request.addEventListener("error", lost);
     request.addEventListener("abort", lost);

@@ -12,9 +12,9 @@ export function labelOf(name) {
   return name === "main" ? "Terminal" : `Terminal ${name}`;
 }
 
-// nameOf returns a tab's name: the user's, else its program's title, else the default. With a title, tabs other than the
+// tabNameOf returns a tab's name: the user's, else its program's title, else the default. With a title, tabs other than the
 // first keep their number.
-export function nameOf(name, title, label) {
+export function tabNameOf(name, title, label) {
   if (label) return label;
   if (!title) return labelOf(name);
   return name === "main" ? title : `${name}: ${title}`;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cleanTitle, freshName, keepsTerminals, labelOf, merge, mostTabs, nameOf, neighbour } from "./tabs.js";
+import { cleanTitle, freshName, keepsTerminals, labelOf, merge, mostTabs, tabNameOf, neighbour } from "./tabs.js";
 
 test("a new tab takes the smallest free number", () => {
   assert.equal(freshName(["main"]), "2");
@@ -32,9 +32,9 @@ test("closing a tab shows the next one, or the one before", () => {
 test("tabs are labelled by number and title", () => {
   assert.equal(labelOf("main"), "Terminal");
   assert.equal(labelOf("3"), "Terminal 3");
-  assert.equal(nameOf("3", ""), "Terminal 3");
-  assert.equal(nameOf("main", "bash"), "bash");
-  assert.equal(nameOf("3", "bash"), "3: bash");
+  assert.equal(tabNameOf("3", ""), "Terminal 3");
+  assert.equal(tabNameOf("main", "bash"), "bash");
+  assert.equal(tabNameOf("3", "bash"), "3: bash");
 });
 
 test("terminals stay while their sandbox sleeps and wakes, and go when it is stopped", () => {

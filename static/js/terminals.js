@@ -5,7 +5,7 @@ import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
 import { preference } from "./preferences.js";
 import { socketURL } from "./reconnect.js";
-import { cleanTitle, freshName, keepsTerminals, labelOf, merge, nameOf, neighbour } from "./tabs.js";
+import { cleanTitle, freshName, keepsTerminals, labelOf, merge, tabNameOf, neighbour } from "./tabs.js";
 import { filesOf, scrollbackOf } from "./terminal_files.js";
 import { terminalMenu } from "./terminal_menu.js";
 import { renameIn } from "./tab_rename.js";
@@ -222,7 +222,7 @@ class SandboxTerminals extends HTMLElement {
     const t = this.#tabs.get(name);
     if (!t) return;
     const word = h("span", { class: "clip" });
-    word.textContent = nameOf(name, t.title, this.#labels[name]);
+    word.textContent = tabNameOf(name, t.title, this.#labels[name]);
     t.pick.title = this.#labels[name] ? t.title : "";
     const parts = [word];
     if (t.terminal && t.state !== "connected") parts.unshift(icon(stateLabels[t.state]?.[1] ?? "state-todo"));

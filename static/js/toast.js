@@ -12,8 +12,8 @@ let length = 0; // ms
 let focusBefore = null; // what had the focus before it moved into the toast
 let focusFallback = () => {};
 
-// duration returns how long a text is shown, in ms.
-export function duration(text, action) {
+// shownFor returns how long a text is shown, in ms.
+export function shownFor(text, action) {
   return Math.max(minDuration, text.length * perCharacter) + (action ? forAction : 0);
 }
 
@@ -33,7 +33,7 @@ export function toast(text, { action, bad = false, refocus = () => {} } = {}) {
   element.replaceChildren(...[bad && icon("warn"), h("span", {}, text), act, close].filter(Boolean));
   element.hidden = false;
   if (!bad) announce(text);
-  length = duration(text, act);
+  length = shownFor(text, act);
   restart();
 }
 

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeElement, fakePage } from "./fake_dom.js";
-import { duration, hideToast, toast } from "./toast.js";
+import { shownFor, hideToast, toast } from "./toast.js";
 
 fakePage();
 const element = new FakeElement("div");
 document.getElementById = (id) => (id === "toast" ? element : null);
 
 test("a toast stays as long as reading it takes", () => {
-  assert.equal(duration("It was deleted."), 8000);
-  assert.equal(duration("It was deleted.", {}), 11_000);
-  assert.ok(duration("x".repeat(200)) >= 15_000);
+  assert.equal(shownFor("It was deleted."), 8000);
+  assert.equal(shownFor("It was deleted.", {}), 11_000);
+  assert.ok(shownFor("x".repeat(200)) >= 15_000);
 });
 
 // act shows a toast, moves the focus from an element to its action, and presses that. It returns the calls of refocus.

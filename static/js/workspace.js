@@ -5,6 +5,7 @@ import "./icons.js";
 import "./panes.js";
 import "./port_offers.js";
 import "./ports.js";
+import "./resume.js";
 import "./terminals.js";
 import "../files/files.js";
 import "../editor/editor.js";

@@ -1,6 +1,8 @@
 // Links in a terminal come from a sandbox, so they are opened only with a modifier held or after a confirmation that shows
 // the address, and without access to this page.
 
+import { ask } from "./ask.js";
+
 // safeLink returns the address if it is safe to open, or null.
 export function safeLink(text) {
   try {
@@ -12,10 +14,10 @@ export function safeLink(text) {
 }
 
 // follow opens a link whose address is fully visible: with Ctrl or Cmd held, else after a confirmation on touch screens.
-export function follow(event, text) {
+export async function follow(event, text) {
   const url = safeLink(text);
   if (!url) return;
-  if (hasModifier(event) || (noHover() && confirm(question(url)))) open(url);
+  if (hasModifier(event) || (noHover() && (await ask(question(url))))) open(url);
 }
 
 const hasModifier = (event) => event.ctrlKey || event.metaKey;
@@ -30,13 +32,13 @@ export const howTo = /Mac/.test(globalThis.navigator?.platform ?? "") ? "⌘ cli
 // itself.
 export const hidden = { activate: followHidden };
 
-function followHidden(event, text) {
+async function followHidden(event, text) {
   const url = safeLink(text);
-  if (url && opens(event) && confirm(question(url))) open(url);
+  if (url && opens(event) && (await ask(question(url)))) open(url);
 }
 
 function question(url) {
-  return `Open this address from the sandbox?\n\n${url.length > 300 ? `${url.slice(0, 300)}…` : url}`;
+  return { title: "Open this address from the sandbox?", detail: url.length > 300 ? `${url.slice(0, 300)}…` : url, act: "Open" };
 }
 
 function open(url) {

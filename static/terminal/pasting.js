@@ -7,13 +7,17 @@ export function linesOf(text) {
   return text.replace(/\r\n?/gu, "\n").replace(/\n$/u, "").split("\n").length;
 }
 
-// question returns what to ask before pasting a text, or "". marked says whether bracketed paste is on.
+// question returns what to ask before pasting a text, or null. marked says whether bracketed paste is on.
 export function question(text, marked) {
   const lines = linesOf(text);
-  if (lines < (marked ? markedLines : plainLines)) return "";
+  if (lines < (marked ? markedLines : plainLines)) return null;
   const beginning = text.slice(0, 200).split(/\r\n?|\n/u).slice(0, 3).join("\n");
-  const more = marked ? "" : "\n\nThe program will run each line at once.";
-  return `Paste ${lines} lines into the terminal?${more}\n\n${beginning}${lines > 3 ? "\n…" : ""}`;
+  return {
+    title: `Paste ${lines} lines into the terminal?`,
+    text: marked ? "" : "The program will run each line at once.",
+    detail: `${beginning}${lines > 3 ? "\n…" : ""}`,
+    act: "Paste",
+  };
 }
 
 // nameFor returns the name of a pasted or dropped file in the sandbox. Images from the clipboard have no useful name.

@@ -1,14 +1,9 @@
 // The scrollback of a terminal as an overlay, to search and to select in by keyboard while the program runs on. With tmux
 // only the sandbox has the scrollback, else xterm.js has.
-import { FitAddon } from "@xterm/addon-fit";
-import { Unicode11Addon } from "@xterm/addon-unicode11";
-import { Terminal } from "@xterm/xterm";
 import { copy } from "../js/clipboard.js";
 import { h } from "../js/dom.js";
 import { toggleMark, press, selection, start } from "./caret.js";
 import { FindBar } from "./find_bar.js";
-import { hidden } from "./links.js";
-import { readTheme } from "./theme.js";
 import { coloursOnly } from "./sequences.js";
 
 const mostRows = 50_000;
@@ -17,22 +12,14 @@ export class Scrollback {
   #caret = start(0);
   #find = null;
 
-  // text may have colour sequences. closed() is called when the overlay closes; links(screen), which is optional, makes a
-  // link provider.
-  constructor(root, text, { closed, links, label }) {
+  // text may have colour sequences. newScreen is screen.js's, which is loaded with the terminal. closed() is called when the
+  // overlay closes; links(screen), which is optional, makes a link provider.
+  constructor(root, text, newScreen, { closed, links, label }) {
     this.closed = closed;
     this.place = h("div", { class: "terminal-past" });
     this.element = h("div", { class: "terminal-scrollback", role: "dialog", "aria-label": `Scrollback of ${label}` }, this.place, this.#bar());
     root.append(this.element);
-    this.screen = new Terminal({
-      ...readTheme(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
-      linkHandler: hidden,
-      minimumContrastRatio: 4.5, scrollback: mostRows, screenReaderMode: false,
-    });
-    this.fitting = new FitAddon();
-    this.screen.loadAddon(this.fitting);
-    this.screen.loadAddon(new Unicode11Addon());
-    this.screen.unicode.activeVersion = "11";
+    Object.assign(this, newScreen(root, { convertEol: true, cursorBlink: false, cursorInactiveStyle: "none", scrollback: mostRows }));
     this.screen.open(this.place);
     this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape closes`);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));

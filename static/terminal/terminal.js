@@ -1,24 +1,22 @@
 // A terminal: xterm.js connected to a WebSocket that speaks ttyd's protocol. The shell and its screen live in the sandbox,
 // so a terminal that is mounted again shows the same.
 import { ClipboardAddon } from "@xterm/addon-clipboard";
-import { FitAddon } from "@xterm/addon-fit";
-import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
-import { WebglAddon } from "@xterm/addon-webgl";
-import { Terminal } from "@xterm/xterm";
 import { copy } from "../js/clipboard.js";
 import { h } from "../js/dom.js";
+import { ask } from "./ask.js";
 import { Attention } from "./attention.js";
 import { Connection } from "./connection.js";
 import { OutputQueue } from "./output_queue.js";
 import { FileInput } from "./file_input.js";
 import { KeyBar } from "./keybar.js";
-import { follow, hidden, howTo } from "./links.js";
-import { readTheme, watchTheme } from "./theme.js";
+import { follow, howTo } from "./links.js";
+import { awaitFont, readTheme, watchTheme } from "./theme.js";
 import { Note, Notice, shownAs, waits } from "./notice.js";
 import { question } from "./pasting.js";
 import { PathLinks } from "./path_links.js";
 import * as protocol from "./protocol.js";
+import { newScreen } from "./screen.js";
 import { plainText } from "./sequences.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
@@ -56,7 +54,8 @@ class MountedTerminal {
   #resizeTimer = 0;
   #tmux = false; // runs in the sandbox
   #awaitingScreen = false; // the next output is the first of its connection
-  #webgl = null;
+  #painted = false; // it has shown a screen
+  #webgl = false; // it is drawn with WebGL, or that was tried
   #rest = ""; // how the sandbox rests, if known: "asleep" or "frozen"
   #reason = "";
   #handled = false; // xterm.js has handled the last keydown
@@ -73,7 +72,7 @@ class MountedTerminal {
     this.note = new Note(this.root);
     this.keys = matchMedia("(pointer: coarse)").matches ? this.#makeKeys() : null;
     this.output = new OutputQueue(
-      (bytes, done) => this.screen.write(bytes, done),
+      (bytes, done) => this.screen.write(bytes, () => this.#drawn(done)),
       (bytes) => this.connection.send(protocol.ack(bytes)),
     );
     this.connection = new Connection(options.url, {
@@ -99,7 +98,7 @@ class MountedTerminal {
   // fit resizes the terminal to its element, if that is visible.
   fit() {
     if (!this.#visible()) return;
-    this.#useWebGL();
+    if (this.#painted) this.#useWebGL();
     this.fitting.fit();
   }
 
@@ -155,7 +154,7 @@ class MountedTerminal {
   // pasteChecked pastes a text, but asks first when it has many lines.
   async pasteChecked(text) {
     const asked = question(text, this.screen.modes.bracketedPasteMode);
-    if (text && (!asked || confirm(asked))) this.paste(text);
+    if (text && (!asked || (await ask(asked)))) this.paste(text);
     this.focus();
   }
 
@@ -181,21 +180,13 @@ class MountedTerminal {
   }
 
   #makeScreen() {
-    this.screen = new Terminal({
-      ...readTheme(this.root),
-      allowProposedApi: true, // for the Unicode addon
+    Object.assign(this, newScreen(this.root, {
       cursorBlink: !matchMedia("(prefers-reduced-motion: reduce)").matches,
-      linkHandler: hidden,
       macOptionClickForcesSelection: true,
-      minimumContrastRatio: 4.5,
       rightClickSelectsWord: false,
       screenReaderMode: this.options.screenReader ?? false,
       scrollback,
-    });
-    this.fitting = new FitAddon();
-    this.screen.loadAddon(this.fitting);
-    this.screen.loadAddon(new Unicode11Addon());
-    this.screen.unicode.activeVersion = "11";
+    }));
     this.screen.loadAddon(new WebLinksAddon(follow, { hover: (_, address) => this.#setTooltip(address), leave: () => this.#setTooltip("") }));
     this.screen.loadAddon(new ClipboardAddon(undefined, writeOnly));
     const stage = h("div", { class: "terminal-stage" });
@@ -231,7 +222,7 @@ class MountedTerminal {
 
   async #openScrollback(text) {
     const { Scrollback } = await import("./scrollback.js");
-    this.#scrollback ??= new Scrollback(this.root, text, {
+    this.#scrollback ??= new Scrollback(this.root, text, newScreen, {
       label: this.options.label ?? `terminal ${this.options.tab ?? ""}`.trim(),
       links: this.options.files && ((screen) => this.#links(screen)),
       closed: () => {
@@ -251,15 +242,27 @@ class MountedTerminal {
     this.root.title = what && `${what}\n${howTo}`;
   }
 
-  // #useWebGL draws with WebGL where that works. After a lost context (pages have a limited number) it is not used again.
-  #useWebGL() {
-    if (this.#webgl !== null) return;
+  #drawn(done) {
+    done();
+    if (this.#painted) return;
+    this.#painted = true;
+    this.fit();
+  }
+
+  // #useWebGL draws with WebGL where that works. Its code is large, so the first screen does without. After a lost context (pages
+  // have a limited number) it is not used again.
+  async #useWebGL() {
+    if (this.#webgl) return;
+    this.#webgl = true;
     try {
-      this.#webgl = new WebglAddon();
-      this.#webgl.onContextLoss(() => this.#webgl.dispose());
-      this.screen.loadAddon(this.#webgl);
+      const { WebglAddon } = await import("@xterm/addon-webgl");
+      if (this.#away.signal.aborted) return;
+      const drawing = new WebglAddon();
+      drawing.onContextLoss(() => drawing.dispose());
+      this.screen.loadAddon(drawing);
+      this.fit();
     } catch {
-      this.#webgl = false;
+      // Without WebGL, or without its code, it is drawn as before.
     }
   }
 
@@ -275,12 +278,20 @@ class MountedTerminal {
       Object.assign(this.screen.options, readTheme(this.root));
       this.fit();
     }, signal);
-    document.fonts?.ready.then(() => !signal.aborted && this.fit());
+    awaitFont(this.root).then((late) => late && !signal.aborted && this.#measure());
     new Attention(document, () => this.#visible() && this.connection.send(protocol.watched()), signal);
     this.#watchFiles(signal);
     this.root.addEventListener("paste", (event) => this.#confirmPaste(event), { capture: true, signal });
     this.root.addEventListener("pointerup", () => this.options.copyOnSelect?.() && this.copy(), { signal });
     this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
+  }
+
+  // #measure has xterm.js measure its font again, which it does when the font's name changes.
+  #measure() {
+    const { fontFamily } = this.screen.options;
+    this.screen.options.fontFamily = "monospace";
+    this.screen.options.fontFamily = fontFamily;
+    this.fit();
   }
 
   #watchFiles(signal) {
@@ -295,10 +306,11 @@ class MountedTerminal {
 
   // #confirmPaste asks before many lines are pasted.
   #confirmPaste(event) {
-    const asked = question(event.clipboardData?.getData("text/plain") ?? "", this.screen.modes.bracketedPasteMode);
-    if (!asked || confirm(asked)) return;
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (!question(text, this.screen.modes.bracketedPasteMode)) return;
     event.preventDefault();
     event.stopPropagation();
+    this.pasteChecked(text);
   }
 
   #visible() {

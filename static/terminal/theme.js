@@ -30,6 +30,15 @@ export function readTheme(element) {
   return look;
 }
 
+// awaitFont resolves when an element's font is there: to true when it was not before, and what is drawn has to be drawn again.
+// A canvas draws with another font meanwhile, and does not say so.
+export async function awaitFont(element) {
+  const { fontFamily, fontSize } = getComputedStyle(element);
+  const font = `${fontSize} ${fontFamily}`;
+  if (!document.fonts || document.fonts.check(font)) return false;
+  return document.fonts.load(font).then((found) => found.length > 0, () => false); // without a network the system's stays
+}
+
 // watchTheme calls changed, at most once per frame, when the page or the system may have switched between light and dark.
 export function watchTheme(changed, signal) {
   let frame = 0;

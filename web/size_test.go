@@ -70,6 +70,27 @@ func TestDisk_APIRefusesALimitWithoutAStoragePool(t *testing.T) {
 	w.call("ada", "PATCH", "/api/v1/sandboxes/lab", `{"disk":"5GiB"}`).problem(400, "invalid", "disk")
 }
 
+func TestSize_APIChangesIt(t *testing.T) {
+	w := newWorld(t)
+	w.call("ada", "POST", "/api/v1/sandboxes?wait=ready", `{"template":"base","name":"lab"}`).is(201)
+	const lab = "/api/v1/sandboxes/lab"
+	was := w.call("ada", "GET", lab, "").is(200).sandbox().Limits
+	if got := w.call("ada", "PATCH", lab, `{"cpus":0.5,"memory":"1GiB"}`).is(200).sandbox().Limits; got.CPUs != 0.5 || got.Memory != gib || got.Pids != was.Pids {
+		t.Errorf("changed to %+v", got)
+	}
+	if got := w.call("ada", "PATCH", lab, `{"cpus":1}`).is(200).sandbox().Limits; got.CPUs != 1 || got.Memory != gib {
+		t.Errorf("one of them changed to %+v", got)
+	}
+	w.call("ada", "PATCH", lab, `{"cpus":0}`).problem(400, "invalid", "cpus")
+	w.call("ada", "PATCH", lab, `{"memory":"1KiB"}`).problem(400, "invalid", "memory")
+	w.call("bob", "PATCH", lab, `{"cpus":0.5}`).problem(404, "not_found", "")
+	w.tokens["inside"] = w.token("ada", auth.NewToken{Name: "inside", Sandbox: "lab"})
+	w.call("inside", "PATCH", lab, `{"memory":"2GiB"}`).problem(403, "forbidden", "")
+	if got := w.call("ada", "GET", lab, "").is(200).sandbox().Limits; got.CPUs != 1 || got.Memory != gib {
+		t.Errorf("refused changes left %+v", got)
+	}
+}
+
 func TestDisk_NewAsksForItOnlyWithAStoragePool(t *testing.T) {
 	s := newStage(t)
 	if s.get("ada", "/new").is(http.StatusOK).find("#new-disk") != nil {
@@ -87,42 +108,53 @@ func TestDisk_NewAsksForItOnlyWithAStoragePool(t *testing.T) {
 	}
 }
 
-func TestDisk_FormChangesAndLiftsTheLimit(t *testing.T) {
+func TestSize_FormChangesWhatIsEntered(t *testing.T) {
 	s := newPoolStage(t)
-	box := s.put("ada", "lab", func(b *sandbox.Sandbox) { b.Spec.Limits.Disk = 1536 << 20 })
+	box := s.put("ada", "lab", func(b *sandbox.Sandbox) {
+		b.Spec.Limits = sandbox.Limits{CPUs: 1.5, Memory: 2 * gib, Pids: 100, Disk: 1536 << 20}
+	})
 	s.metrics.sizes = map[string]metrics.Sized{box.ID: {Size: metrics.Size{Home: gib}, Time: stageTime}}
-	path := "/sandboxes/lab/disk?sandbox_id=" + box.ID
-	page := s.get("ada", "/sandboxes/lab/disk").is(http.StatusOK)
-	if got := attr(page.need("#disk-limit"), "value"); got != "1536 MiB" || !strings.Contains(textOf(page.need(".sheet")), "It has 1 GiB") {
-		t.Errorf("the form has %q: %s", got, textOf(page.need(".sheet")))
+	path := "/sandboxes/lab/size?sandbox_id=" + box.ID
+	page := s.get("ada", "/sandboxes/lab/size").is(http.StatusOK)
+	for id, want := range map[string]string{"#size-cpus": "1.5", "#size-memory": "2 GiB", "#size-disk": "1536 MiB"} {
+		if got := attr(page.need(id), "value"); got != want {
+			t.Errorf("%s has %q", id, got)
+		}
 	}
-	limit := func() int64 { return s.handle("lab").Sandbox().Spec.Limits.Disk }
-	s.post("ada", path, fields("disk", "10 GiB")).leads("/sandboxes/lab")
-	if got := limit(); got != 10*gib {
-		t.Errorf("the limit is %d", got)
+	if !strings.Contains(textOf(page.need(".sheet")), "The home has 1 GiB") {
+		t.Errorf("the form: %s", textOf(page.need(".sheet")))
 	}
-	again := s.post("ada", path, fields("disk", "-1")).is(http.StatusBadRequest)
-	if got := textOf(again.need("#disk-limit-fault")); !strings.Contains(got, "must be a size") || attr(again.need("#disk-limit"), "value") != "-1" {
+	limits := func() sandbox.Limits { return s.handle("lab").Sandbox().Spec.Limits }
+	s.post("ada", path, fields("cpus", "2", "memory", "4 GiB", "disk", "10 GiB")).leads("/sandboxes/lab")
+	if got := limits(); got != (sandbox.Limits{CPUs: 2, Memory: 4 * gib, Pids: 100, Disk: 10 * gib}) {
+		t.Errorf("the limits are %+v", got)
+	}
+	again := s.post("ada", path, fields("cpus", "2", "memory", "4 GiB", "disk", "-1")).is(http.StatusBadRequest)
+	if got := textOf(again.need("#size-disk-fault")); !strings.Contains(got, "must be a size") || attr(again.need("#size-disk"), "value") != "-1" || attr(again.need("#size-memory"), "value") != "4 GiB" {
 		t.Errorf("it says %q", got)
 	}
-	s.boxes.refuse(fault.New(fault.Conflict, "Its home is not in the storage pool."))
-	if got := textOf(s.post("ada", path, fields("disk", "1 GiB")).is(http.StatusConflict).need("#disk-limit-fault")); !strings.Contains(got, "not in the storage pool") {
+	s.boxes.refuse(&fault.Error{Kind: fault.Conflict, Field: "memory", Message: "Its programs hold 3 GiB now."})
+	if got := textOf(s.post("ada", path, fields("memory", "1 GiB")).is(http.StatusConflict).need("#size-memory-fault")); !strings.Contains(got, "hold 3 GiB") {
 		t.Errorf("it says %q", got)
 	}
 	s.boxes.refuse(nil)
-	s.post("ada", path, fields("disk", "")).leads("/sandboxes/lab")
-	if got := limit(); got != 0 {
-		t.Errorf("the limit is %d after it was lifted", got)
+	s.post("ada", path, fields("cpus", "", "memory", "", "disk", "")).leads("/sandboxes/lab")
+	if got := limits(); got != (sandbox.Limits{CPUs: 2, Memory: 4 * gib, Pids: 100}) {
+		t.Errorf("with empty fields the limits are %+v", got)
 	}
-	s.post("bob", path, fields("disk", "1 GiB")).is(http.StatusNotFound)
+	s.post("bob", path, fields("memory", "1 GiB")).is(http.StatusNotFound)
 }
 
-func TestDisk_MenuHasItOnlyWithAStoragePool(t *testing.T) {
+func TestSize_HasADiskOnlyWithAStoragePool(t *testing.T) {
 	for want, s := range map[bool]*stage{false: newStage(t), true: newPoolStage(t)} {
-		s.put("ada", "lab", nil)
+		box := s.put("ada", "lab", func(b *sandbox.Sandbox) { b.Spec.Limits = sandbox.Limits{CPUs: 1, Memory: gib, Pids: 100} })
+		if got := s.get("ada", "/sandboxes/lab/size").is(http.StatusOK).find("#size-disk") != nil; got != want {
+			t.Errorf("the form has a disk: %v, want %v", got, want)
+		}
+		s.post("ada", "/sandboxes/lab/size?sandbox_id="+box.ID, fields("memory", "2 GiB")).leads("/sandboxes/lab")
 		for _, path := range []string{"/", "/sandboxes/lab"} {
-			if got := strings.Contains(s.get("ada", path).is(http.StatusOK).Body.String(), "Disk limit…"); got != want {
-				t.Errorf("%s has the action: %v, want %v", path, got, want)
+			if !strings.Contains(s.get("ada", path).is(http.StatusOK).Body.String(), "Size…") {
+				t.Errorf("%s does not have the action", path)
 			}
 		}
 	}

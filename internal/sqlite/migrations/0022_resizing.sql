@@ -1,0 +1,2 @@
+-- Whether the row has new limits that the container may not have yet.
+ALTER TABLE sandboxes ADD COLUMN resizing INTEGER NOT NULL DEFAULT 0;
