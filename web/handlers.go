@@ -21,6 +21,7 @@ type (
 	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
 	sizeHandlers      struct{ *Server } // its limits
+	restHandlers      struct{ *Server } // when it rests, and what keeps it awake
 	orphanHandlers    struct{ *Server } // sandboxes without a record
 	liveHandlers      struct{ *Server } // live connections, and streams of events
 	logHandlers       struct {
@@ -59,6 +60,7 @@ type handlers struct {
 	sandboxes     *sandboxHandlers
 	workspace     *workspaceHandlers
 	size          *sizeHandlers
+	rest          *restHandlers
 	orphans       *orphanHandlers
 	live          *liveHandlers
 	logs          *logHandlers
@@ -82,7 +84,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},

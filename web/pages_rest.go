@@ -41,7 +41,7 @@ func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) v
 }
 
 // pageRest shows a sandbox's rest times and holds; a script gets it as a sheet.
-func (s *workspaceHandlers) pageRest(ctx context.Context, r *request) (templ.Component, error) {
+func (s *restHandlers) pageRest(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *workspaceHandlers) pageRest(ctx context.Context, r *request) (templ.Com
 	return s.restForm(ctx, r, box, views.RestForm{Choices: s.restChoices(box, box.Rest)})
 }
 
-func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
+func (s *restHandlers) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
 	v.Name, v.ID, v.Next = box.Name, box.ID, r.origin(sandboxURL(box.Name))
 	v.Order = restOrder(s.cfg.Sandboxes.Resting(box).Rest)
 	holds, err := s.cfg.Holds.List(ctx, box)
@@ -78,7 +78,7 @@ func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbo
 }
 
 // restChoices are the two times to choose, with rest chosen. What box leaves open its template or the server says.
-func (s *workspaceHandlers) restChoices(box sandbox.Sandbox, rest catalog.Rest) views.RestChoices {
+func (s *restHandlers) restChoices(box sandbox.Sandbox, rest catalog.Rest) views.RestChoices {
 	box.Rest = catalog.Rest{}
 	wider := s.cfg.Sandboxes.Resting(box)
 	freeze, stop := defaultText(wider.FreezeFrom, wider.FreezeAfter), defaultText(wider.StopFrom, wider.StopAfter)
@@ -161,7 +161,7 @@ func readRest(r *request) (rest catalog.Rest, err error) {
 }
 
 // submitRest sets a sandbox's own times.
-func (s *workspaceHandlers) submitRest(ctx context.Context, r *request) (string, error) {
+func (s *restHandlers) submitRest(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
@@ -178,7 +178,7 @@ func (s *workspaceHandlers) submitRest(ctx context.Context, r *request) (string,
 	return r.back(sandboxURL(box.Name)), nil
 }
 
-func (s *workspaceHandlers) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *restHandlers) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 const keptByHand = "Keep awake"
 
 // submitKeep keeps a sandbox awake for a while from now.
-func (s *workspaceHandlers) submitKeep(ctx context.Context, r *request) (string, error) {
+func (s *restHandlers) submitKeep(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
@@ -240,7 +240,7 @@ func (s *workspaceHandlers) submitKeep(ctx context.Context, r *request) (string,
 	return r.back(sandboxURL(box.Name)), err
 }
 
-func (s *workspaceHandlers) againKeep(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *restHandlers) againKeep(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (s *workspaceHandlers) againKeep(ctx context.Context, r *request, cause err
 }
 
 // submitRevokeHold ends a hold. A sheet shows the remaining ones.
-func (s *workspaceHandlers) submitRevokeHold(ctx context.Context, r *request) (string, error) {
+func (s *restHandlers) submitRevokeHold(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err

@@ -81,7 +81,7 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 		i.Partial = broken(c.State)
 		i.Running, i.Frozen = alive(c.State), c.State == container.StatePaused
 		found[id] = &i
-		if e.own() == nil && e.offNetwork(c) { // "doctor" only looks
+		if e.own() == nil && offNetwork(c, e.network.name) { // "doctor" only looks
 			g.Go(func() error { e.putBack(ctx, id, c.ID); return nil })
 		}
 		g.Go(func() error {

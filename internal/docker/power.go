@@ -94,10 +94,9 @@ func (e *Engine) reconnect(ctx context.Context, id string, found container.Inspe
 	return err == nil, refused(err, "put the container on its network")
 }
 
-// offNetwork reports whether a container was taken off the sandboxes' network.
-func (e *Engine) offNetwork(c container.Summary) bool {
-	return c.HostConfig.NetworkMode == e.network.name && c.NetworkSettings != nil &&
-		c.NetworkSettings.Networks[e.network.name] == nil && !broken(c.State)
+// offNetwork reports whether a container was taken off the network that it is made for.
+func offNetwork(c container.Summary, network string) bool {
+	return c.HostConfig.NetworkMode == network && c.NetworkSettings != nil && c.NetworkSettings.Networks[network] == nil && !broken(c.State)
 }
 
 // putBack puts a container on the sandboxes' network again, best effort: the next List tries again.

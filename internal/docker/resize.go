@@ -17,7 +17,7 @@ func (e *Engine) Resize(ctx context.Context, id string, l sandbox.Limits) error 
 	defer cancel()
 	info := e.facts.Load().info
 	all := resources(l, info)
-	if err := e.roomIn(ctx, id, l.Memory); err != nil {
+	if err := roomIn(ctx, e, id, l.Memory); err != nil {
 		return err
 	}
 	_, err := e.client.Load().ContainerUpdate(ctx, e.resource(id), container.UpdateConfig{
@@ -27,7 +27,7 @@ func (e *Engine) Resize(ctx context.Context, id string, l sandbox.Limits) error 
 }
 
 // roomIn is a Conflict when the programs of a sandbox hold more memory than so many bytes.
-func (e *Engine) roomIn(ctx context.Context, id string, memory int64) error {
+func roomIn(ctx context.Context, e *Engine, id string, memory int64) error {
 	now, err := e.Usage(ctx, id)
 	switch {
 	case fault.Is(err, fault.NotFound): // it does not run

@@ -26,8 +26,7 @@ type Runtime struct {
 	// before Start returns. Here a test plays the guest: says that it is ready, or ends it with Exit.
 	OnStart func(sandbox.ContainerSpec)
 
-	engine   *fakeEngine
-	instance string
+	seen
 }
 
 // fakeEngine is what runtimes of several instances share.
@@ -85,7 +84,7 @@ func (e *fakeEngine) runtime() *Runtime {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.next++
-	return &Runtime{engine: e, instance: strings.Repeat("i", e.next)}
+	return &Runtime{seen: seen{engine: e, instance: strings.Repeat("i", e.next)}}
 }
 
 // Create implements sandbox.Runtime.
@@ -315,8 +314,6 @@ func (e *fakeEngine) tell(key boxKey, f *fakeBox) {
 		}
 	}
 }
-
-func (r *Runtime) key(id string) boxKey { return boxKey{instance: r.instance, id: id} }
 
 // wait lets d pass, or less when ctx ends.
 func wait(ctx context.Context, d time.Duration) error {

@@ -116,29 +116,3 @@ func (r *Runtime) Use(id string, more sandbox.Usage) {
 
 // FreezeOutside freezes a running sandbox behind everybody's back.
 func (r *Runtime) FreezeOutside(id string) { _ = r.engine.still(r.key(id), true) }
-
-// Awake tells how long the sandbox's processes had time to run since their last start: frozen time does not count.
-func (r *Runtime) Awake(id string) time.Duration {
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	if f := r.engine.boxes[r.key(id)]; f != nil {
-		return f.awake()
-	}
-	return 0
-}
-
-// Runs reports whether its processes run and are not frozen, also while the engine is in trouble.
-func (r *Runtime) Runs(id string) bool {
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	f := r.engine.boxes[r.key(id)]
-	return f != nil && f.running && !f.frozen
-}
-
-// Frozen tells whether the sandbox's processes stand still.
-func (r *Runtime) Frozen(id string) bool {
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	f := r.engine.boxes[r.key(id)]
-	return f != nil && f.frozen
-}

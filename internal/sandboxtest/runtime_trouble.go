@@ -240,16 +240,6 @@ func (r *Runtime) Calls(op Op) int {
 	return r.engine.calls[op]
 }
 
-// Starts tells how often the sandbox's processes have begun.
-func (r *Runtime) Starts(id string) int {
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	if f := r.engine.boxes[r.key(id)]; f != nil {
-		return f.starts
-	}
-	return 0
-}
-
 // Spec gives what a sandbox was made from; false when the engine has nothing of it.
 func (r *Runtime) Spec(id string) (sandbox.ContainerSpec, bool) {
 	r.engine.mu.Lock()
