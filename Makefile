@@ -31,7 +31,7 @@ TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
 
-.PHONY: help run build check test images test-engine test-e2e test-workspace test-chaos fuzz bench image lint generate check-generate clean
+.PHONY: help run build check test images test-engine test-e2e test-workspace test-chaos shots fuzz bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,11 @@ test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, 
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(E2E_TEST) -run '$(CHAOS)' ./cmd/sandboxd
+
+shots: build ## renew the approved screenshots of every page: look at each before you commit it
+	@internal/setup/tools.sh chromium
+	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(E2E_TEST) -run '^TestShots_' ./cmd/sandboxd -approve
 
 fuzz: $(ASSETS) ## let every Fuzz function look for new faults (FUZZ_TIME=20s each)
 	@ran=0 failed=0; while IFS=: read -r file func; do \

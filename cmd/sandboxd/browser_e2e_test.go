@@ -199,19 +199,6 @@ func (p *person) picture(name, size string) {
 	}
 }
 
-// pictures keeps a page at both sizes in both themes.
-func (p *person) pictures(name string) {
-	p.t.Helper()
-	for _, theme := range []string{"light", "dark"} {
-		for size := range sizes {
-			p.resize(size, theme)
-			p.settles()
-			p.picture(name+"-"+theme, size)
-		}
-	}
-	p.resize("desktop", "light")
-}
-
 func at(path string) string { return fmt.Sprintf("location.pathname === %q", path) }
 
 // TestBrowser_FromFirstRunToDelete is the main job as a person does it, in a real browser on a real engine.
@@ -310,9 +297,9 @@ func (p *person) stopsStartsDeletes(s *server, name string) {
 	post := func(what string) string { return `form[action^="/sandboxes/` + name + `/` + what + `?"] button` }
 	p.does("open the menu", chromedp.Click(`details:has(form[action*="/stop?"]) > summary`))
 	p.does("stop", chromedp.Click(post("stop")))
-	p.sees("that it is stopped, and how to start it", `document.querySelector('form[action*="/start?"]') !== null && /stopped/i.test(document.body.innerText)`)
+	p.sees("that it is stopped, how to start it, and no offer of a port", `document.querySelector('#ws-still form[action*="/start?"]') !== null && /stopped/i.test(document.body.innerText) && !document.getElementById("offers")?.checkVisibility()`)
 	p.pictures("stopped")
-	p.does("start", chromedp.Click(post("start")))
+	p.does("start", chromedp.Click("#ws-still "+post("start")))
 	p.sees("the terminal again", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`)
 	p.does("the list", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/"))
 	p.sees("it in the list, running", `/running/i.test(document.querySelector("[data-name='`+name+`']").innerText)`)

@@ -94,11 +94,12 @@ export class TreeView {
     const name = this.#edit?.path === row.path ? this.#edit.input : h("span", { class: "names" }, nameElement(row.key), entry.type === "link" && target(entry));
     const element = h("div", {
       class: `tree-row${entry.name.startsWith(".") ? " dim" : ""}${this.owner.isCut?.(row.path) ? " cut" : ""}`, role: "treeitem", "aria-level": row.level,
-      "aria-expanded": row.folder ? String(row.open) : null, draggable: "true", title: tooltip(row), "aria-label": spoken(row),
+      "aria-expanded": row.folder ? String(row.open) : null, draggable: "true", title: tooltip(row),
     },
     h("span", { class: "col-name" }, twist, glyph, name),
-    h("span", { class: "col-size" }, entry.type === "file" ? size(entry.size) : ""), h("span", { class: "col-time", title: fullTime(entry.modified) }, shortTime(entry.modified)),
-    h("span", { class: "col-mode" }, permissions(entry.mode)), h("span", { class: "col-owner" }, entry.owner));
+    h("span", { class: "visually-hidden" }, entry.type === "file" ? "" : kindName(entry)), h("span", { class: "col-size" }, entry.type === "file" ? size(entry.size) : ""),
+    h("span", { class: "col-time", "aria-hidden": "true", title: fullTime(entry.modified) }, shortTime(entry.modified)),
+    h("span", { class: "col-mode", "aria-hidden": "true" }, permissions(entry.mode)), h("span", { class: "col-owner", "aria-hidden": "true" }, entry.owner));
     element.style.setProperty("--level", row.level - 1);
     element.dataset.path = row.path;
     return element;
@@ -388,10 +389,4 @@ function tooltip(node) {
   if (e.type === "link") lines.push(`→ ${plainName(encodeName(e.target ?? ""))}`);
   lines.push(`Modified ${fullTime(e.modified)}`, `${permissions(e.mode)} (${e.mode}) ${e.owner}:${e.group}`);
   return lines.join("\n");
-}
-
-function spoken(node) {
-  const e = node.entry;
-  const what = node.folder ? "folder" : e.type === "file" ? size(e.size) : kindName(e);
-  return `${plainName(baseOf(node.path))}, ${what}`;
 }

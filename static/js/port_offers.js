@@ -30,8 +30,7 @@ function offer({ port, process, url, sheetUrl }) {
 
 function look() {
   const menu = document.getElementById("ws-ports");
-  if (!menu) return;
-  place().hidden = menu.dataset.live === undefined;
+  place().hidden = menu?.dataset.live === undefined;
   if (place().hidden) return;
   const lines = [...menu.querySelectorAll("[data-port][data-open]")];
   const { show, hide, known: now } = changes(known, lines.map((line) => line.dataset.port));

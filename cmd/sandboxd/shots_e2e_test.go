@@ -1,0 +1,188 @@
+//go:build e2e
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+var approve = flag.Bool("approve", false, "keep the screenshots as the approved ones: look at each before they are committed")
+
+const (
+	approvedShots = "testdata/shots"
+	shotScale     = 1.0 / 3 // of what a screen shows, so that hundreds can be kept
+	shotTolerance = 0.004   // of a picture's pixels that may differ
+)
+
+var shotSizes = []struct {
+	name string
+	size [2]int64
+}{{"desktop", [2]int64{1280, 800}}, {"tablet", [2]int64{1024, 768}}, {"narrow", [2]int64{900, 700}}, {"phone", [2]int64{390, 844}}}
+
+// shotPages are the pages with their addresses, and what a script sees of each once it is whole.
+var shotPages = []struct{ name, path, whole string }{
+	{"sandboxes", "/", `document.querySelectorAll("[data-name]").length === 3`},
+	{"new", "/new", ""},
+	{"workspace", "/sandboxes/lab", `document.querySelector(".tree-row") !== null && ` + prompted},
+	{"workspace-stopped", "/sandboxes/quiet-owl", `document.querySelector("#ws-still .button") !== null`},
+	{"rest", "/sandboxes/lab/rest", ""},
+	{"size", "/sandboxes/lab/size", ""},
+	{"rename", "/sandboxes/lab/rename", ""},
+	{"delete", "/sandboxes/lab/delete", ""},
+	{"vscode", "/sandboxes/lab/vscode", ""},
+	{"services", "/sandboxes/lab/services", ""},
+	{"service-new", "/sandboxes/lab/services/new", ""},
+	{"port", "/sandboxes/lab/ports/3000", ""},
+	{"metrics", "/sandboxes/lab/metrics", `document.querySelector("canvas") !== null`},
+	{"sandbox-activity", "/sandboxes/lab/activity", ""},
+	{"sandbox-backups", "/sandboxes/lab/backups", ""},
+	{"snapshots", "/sandboxes/lab/snapshots", ""},
+	{"snapshot-new", "/sandboxes/lab/snapshots/new", ""},
+	{"clone", "/sandboxes/lab/clone", ""},
+	{"sandbox-volumes", "/sandboxes/lab/volumes", ""},
+	{"update", "/sandboxes/lab/update", ""},
+	{"templates", "/templates", ""},
+	{"template", "/templates/base", ""},
+	{"template-new", "/templates/new", ""},
+	{"template-git", "/templates/new/git", ""},
+	{"logs", "/logs", ""},
+	{"activity", "/activity", ""},
+	{"alerts", "/alerts", ""},
+	{"alert-settings", "/settings/alerts", ""},
+	{"backups", "/backups", ""},
+	{"schedules", "/schedules", ""},
+	{"schedule-new", "/schedules/new", ""},
+	{"volumes", "/volumes", ""},
+	{"volume-new", "/volumes/new", ""},
+	{"host", "/host", ""},
+	{"settings", "/settings", ""},
+	{"tokens", "/settings/tokens", ""},
+	{"users", "/settings/users", ""},
+	{"repositories", "/settings/repositories", ""},
+	{"repository-new", "/settings/repositories/new", ""},
+	{"not-found", "/sandboxes/none", ""},
+}
+
+const prompted = `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`
+
+// alike makes a page look the same in each run: figures are 0, times are one, and what is drawn by a program is hidden.
+const alike = `(() => {
+	if (!window.alikeSheet) {
+		window.alikeSheet = new CSSStyleSheet();
+		alikeSheet.replaceSync("canvas, .xterm, .use-bar, .resource .tag, [role=meter], meter, progress, .toast, .offers { visibility: hidden !important } * { caret-color: transparent !important }");
+		document.adoptedStyleSheets = [...document.adoptedStyleSheets, alikeSheet];
+	}
+	for (const t of document.querySelectorAll("time")) t.textContent = "1 minute ago";
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (walk.nextNode()) {
+		const text = walk.currentNode.data.replace(/\d+([.,:]\d+)*/g, "0");
+		if (text !== walk.currentNode.data) walk.currentNode.data = text;
+	}
+})()`
+
+// TestShots_LookAsApproved compares every page, at four sizes, light and dark, with pictures that a person has looked at and
+// approved. Figures, times and programs' own output do not count. "make shots" renews them.
+func TestShots_LookAsApproved(t *testing.T) {
+	s := newServer(t, "--prebuild", "")
+	for _, name := range []string{"lab", "brave-otter", "quiet-owl"} {
+		s.create(map[string]any{"name": name, "template": "base"})
+	}
+	s.call("POST", "/sandboxes/quiet-owl/stop?wait=stopped", nil, nil)
+	taken := filepath.Join(artefact(t, ""), "shots")
+	if *approve {
+		taken = approvedShots
+	}
+	if err := os.RemoveAll(taken); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(taken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := newPerson(t)
+	dashboard := "http://localhost:" + s.port()
+	p.does("open the sign-in page", chromedp.Navigate(dashboard+"/login"))
+	p.shots(taken, "login")
+	p.signsIn(dashboard)
+	for _, page := range shotPages {
+		p.does("open "+page.path, chromedp.Navigate(dashboard+page.path))
+		p.sees("the page "+page.name, current+` && document.readyState === "complete"`)
+		if missing := p.reads(`document.querySelector(".error-page") !== null`) == "true"; missing != (page.name == "not-found") {
+			t.Errorf("%s: it is a page of an error: %v", page.path, missing)
+		}
+		if page.whole != "" {
+			p.sees("the whole of "+page.name, page.whole)
+		}
+		p.shots(taken, page.name)
+	}
+	if !*approve {
+		compareShots(t, taken)
+	}
+}
+
+// shots keeps a page at every size in both themes.
+func (p *person) shots(folder, name string) {
+	p.t.Helper()
+	for _, theme := range []string{"light", "dark"} {
+		for _, by := range shotSizes {
+			p.resizeTo(by.size, theme)
+			p.settles()
+			p.reads(alike)
+			p.shot(filepath.Join(folder, name+"-"+theme+"-"+by.name+".png"), by.size)
+		}
+	}
+}
+
+func (p *person) shot(path string, size [2]int64) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
+	defer cancel()
+	picture, err := chromedp.Call(ctx, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
+		Clip: &cdpage.Viewport{Width: float64(size[0]), Height: float64(size[1]), Scale: shotScale},
+	})
+	if err != nil {
+		p.t.Fatalf("%s: %v", path, err)
+	}
+	if err := os.WriteFile(path, picture.Data, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func compareShots(t *testing.T, taken string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "node", "../../static/shots/compare.js", approvedShots, taken, filepath.Join(taken, "differences")).Output()
+	if err != nil {
+		t.Fatalf("compare: %v", err)
+	}
+	var found struct {
+		Compared []struct {
+			Name          string
+			Differ, Total int
+		}
+		Missing []string
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range found.Compared {
+		if part := float64(c.Differ) / float64(c.Total); part > shotTolerance {
+			t.Errorf("%s differs in %.1f %% of its pixels; see artifacts/shots/%s and artifacts/shots/differences. If it should, look at it, then “make shots”", c.Name, 100*part, c.Name)
+		}
+	}
+	if len(found.Missing) > 0 {
+		t.Errorf("approved, but not taken: %s", strings.Join(found.Missing, ", "))
+	}
+	if len(found.Compared) == 0 {
+		t.Error(fmt.Errorf("no pictures in %s", taken))
+	}
+}
