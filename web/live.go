@@ -95,6 +95,9 @@ type livePage interface {
 	beside(ctx context.Context, hand func(news))
 }
 
+// urgentPage is a livePage with changes that a person waits for: they do not wait for the pace.
+type urgentPage interface{ urgent() bool }
+
 // nothingBeside is for pages that show nothing of the inside of sandboxes.
 type nothingBeside struct{}
 
@@ -193,11 +196,11 @@ func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from
 			return nil
 		}
 		look := reasons && reasonPace == nil
-		if (changed || look) && pace == nil {
+		if urgent, ok := page.(urgentPage); (changed || look) && (pace == nil || ok && urgent.urgent()) {
 			if err := page.tell(ctx, look, &out); err != nil {
 				return err
 			}
-			changed, pace = false, time.After(livePace)
+			changed, pace = false, time.After(s.pace)
 			if look {
 				reasons, reasonPace = false, time.After(reasonsPace)
 			}

@@ -133,8 +133,9 @@ func TestLiveWorkspace_GoingToSleepBringsNoStepsThatNothingShows(t *testing.T) {
 	}
 }
 
-func TestLiveWorkspace_GoesThroughRestAndBack(t *testing.T) {
+func TestLiveWorkspace_GoesThroughRestAndBackAtOnce(t *testing.T) {
 	s := newStage(t)
+	s.server.pace = time.Hour // for a change of state nobody waits
 	s.put("ada", "mine", nil)
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	asked := s.terminals.asked

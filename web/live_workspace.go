@@ -150,6 +150,9 @@ func (l *liveWorkspace) take(n news) bool {
 	return false
 }
 
+// urgent reports that the sandbox has another state than the page shows.
+func (l *liveWorkspace) urgent() bool { return l.deleted || markOf(l.box) != l.drawn }
+
 // beside tells what listens in the sandbox, and when there are new figures.
 func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
 	var running sync.WaitGroup

@@ -111,6 +111,7 @@ type Server struct {
 	check   time.Duration // between two checks of a stream's access
 	arrival time.Duration // that a request's body may take
 	move    time.Duration // that a file may stand still on its way
+	pace    time.Duration // the least between two events for a page
 	reasons time.Duration // between two looks at what keeps the sandboxes of a page awake
 	alarm   alarm
 	panes   []paneEntry // of the workspace, from left to right
@@ -125,7 +126,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
 		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit, move: moveLimit,
-		reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
+		pace: livePace, reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
 		panes: workspacePanes, open: counter{most: maxOpen}, follows: counter{most: maxFollowed},
 	}
 	s.handlers = newHandlers(s)
