@@ -19,11 +19,11 @@ var axeScript = sync.OnceValues(func() (string, error) {
 })
 
 // axeRun gives the serious and critical violations as lines, one for each element. A whole look at every page in every size and
-// theme takes minutes, so those after the first look for contrast alone: that is what a theme changes. The content of a terminal, an editor and a
-// frame is not ours.
+// theme takes minutes, so those after the first look for contrast alone: that is what a theme changes. The content of a terminal and of a frame is
+// not ours.
 const axeRun = `(async () => {
 	const rules = %q;
-	const found = await axe.run({ exclude: [["iframe"], [".xterm"], [".cm-content"]] }, { iframes: false, resultTypes: ["violations"], ...(rules ? { runOnly: { type: "rule", values: [rules] } } : {}) });
+	const found = await axe.run({ exclude: [["iframe"], [".xterm"]] }, { iframes: false, resultTypes: ["violations"], ...(rules ? { runOnly: { type: "rule", values: [rules] } } : {}) });
 	return JSON.stringify(found.violations.filter((v) => ["serious", "critical"].includes(v.impact)).flatMap((v) =>
 		v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " (" + n.target.join(" ") + "; " + (n.any[0]?.message ?? v.help).slice(0, 200) + ")")));
 })()`

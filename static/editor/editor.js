@@ -170,7 +170,7 @@ class SandboxEditor extends HTMLElement {
     const id = `file-${Math.random().toString(36).slice(2, 8)}`;
     tab.element.id = id;
     tab.pick = h("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1", click: () => this.#show(tab), dblclick: () => this.#pin(tab) });
-    const close = h("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${plainName(tab.name)}`, tabindex: "-1", click: () => this.close(tab) }, icon("close"));
+    const close = h("button", { class: "tab-close", type: "button", title: "Close (Delete)", "aria-hidden": "true", tabindex: "-1", click: () => this.close(tab) }, icon("close"));
     tab.row = h("div", { class: "tab", role: "presentation" }, tab.pick, close);
     tab.row.addEventListener("auxclick", (event) => event.button === 1 && this.close(tab));
     tab.row.addEventListener("contextmenu", (event) => {
