@@ -892,7 +892,7 @@ func BackupsSummary(l BackupList) templ.Component {
 			}
 		}
 		if !l.All {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<a class=\"backups-more text-link\" href=\"/backups\">All backups</a> <a class=\"backups-more text-link\" href=\"/schedules\">Schedules</a>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<a class=\"backups-more\" href=\"/backups\">All backups</a> <a class=\"backups-more\" href=\"/schedules\">Schedules</a>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
