@@ -184,7 +184,7 @@ func TemplateEditPage(t TemplateEdit) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</div><div data-notes></div><div class=\"template-edit\"><div class=\"card template-files\"><div class=\"template-tabs\" role=\"tablist\" aria-label=\"Files\" data-tabs></div><div class=\"template-text\" data-text><noscript><p class=\"card-pad\">The editor needs JavaScript. The API can change templates without it.</p></noscript></div><ul class=\"template-problems\" data-problems aria-label=\"Problems\" hidden></ul></div><section class=\"card card-pad template-build\" aria-label=\"Build\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</div><div data-notes></div><div class=\"template-edit\"><div class=\"card template-files\"><div class=\"template-tabs\" data-tabs></div><div class=\"template-text\" data-text><noscript><p class=\"card-pad\">The editor needs JavaScript. The API can change templates without it.</p></noscript></div><ul class=\"template-problems\" data-problems aria-label=\"Problems\" hidden></ul></div><section class=\"card card-pad template-build\" aria-label=\"Build\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

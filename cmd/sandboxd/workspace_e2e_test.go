@@ -350,7 +350,7 @@ func (p *person) wakesFiles(s *server) {
 	p.does("leave", chromedp.Navigate("http://localhost:"+s.port()+"/"))
 	s.sleeps("lab", "asleep")
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	p.sees("what wakes it, once", `document.querySelectorAll("#ws-still form button").length === 1 && document.getElementById("ws-still").innerText.includes("This sandbox is asleep") && document.querySelector(".panes").innerText.trim() === ""`)
+	p.sees("what wakes it, once, and its files as they were last", `document.querySelectorAll("#ws-still form button").length === 1 && document.getElementById("ws-still").innerText.includes("This sandbox is asleep") && document.querySelector(".panes form") === null && document.querySelector(".panes").innerText.includes("src")`)
 	p.pictures("workspace-asleep")
 	if state := s.rest("lab").State; state != "asleep" {
 		p.t.Errorf("looking made it %s", state)

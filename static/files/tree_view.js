@@ -112,7 +112,7 @@ export class TreeView {
       : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "The folder could not be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
         : texts[kind];
     if (kind === "more") queueMicrotask(() => this.owner.more(node));
-    const element = h("div", { class: `tree-row note is-${kind}`, role: "none" }, inside);
+    const element = h("div", { class: `tree-row note is-${kind}`, role: "treeitem", "aria-disabled": "true" }, inside);
     element.style.setProperty("--level", row.level - 1);
     element.dataset.path = row.path;
     return element;

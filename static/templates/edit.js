@@ -136,7 +136,7 @@ class TemplateEditor extends HTMLElement {
       h("button", { type: "button", role: "tab", class: "template-tab", "aria-selected": String(path === this.#path), "data-file": path, click: () => this.#open(path)?.focus() },
         path, broken.has(path) && h("span", { class: "tone-bad", title: "It has problems" }, icon("warn")), this.#draft.isDirty(path) && h("span", { class: "dirty", title: "Not saved" }, "•")));
     const focused = this.tabs.contains(document.activeElement) ? document.activeElement.dataset.file : null;
-    this.tabs.replaceChildren(...tabs, ...(this.writable ? this.#acts() : []));
+    this.tabs.replaceChildren(h("div", { role: "tablist", "aria-label": "Files" }, tabs), ...(this.writable ? this.#acts() : []));
     if (focused) this.tabs.querySelector(`[data-file="${CSS.escape(focused)}"]`)?.focus();
     this.problems.hidden = this.#problems.length === 0;
     this.problems.replaceChildren(...this.#problems.map((p) => this.#problem(p)));
