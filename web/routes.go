@@ -341,6 +341,11 @@ func (s *Server) sandboxPages() []route {
 	boxes := s.cfg.Sandboxes
 	return []route{
 		{get, "/", signedIn, page(s.sandboxes.pageSandboxes)},
+		{post, "/many", signedIn, form(s.many.submitMany, s.many.againMany)},
+		{post, "/many/delete", signedIn, form(s.many.submitAskDelete, nil)},
+		{get, "/filters/new", signedIn, page(s.filters.pageNewFilter)},
+		{post, "/filters", signedIn, form(s.filters.submitFilter, s.filters.againFilter)},
+		{post, "/filters/delete", signedIn, form(s.filters.submitRemoveFilter, nil)},
 		{post, "/orphans/:id/adopt", adminOnly, form(s.orphans.submitAdoptOrphan, s.orphans.againAdoptOrphan)},
 		{get, "/orphans/:id/remove", adminOnly, page(s.orphans.pageRemoveOrphan)},
 		{post, "/orphans/:id/remove", adminOnly, form(s.orphans.submitRemoveOrphan, nil)},
