@@ -31,22 +31,27 @@ func (s *sandboxHandlers) badges(box sandbox.Sandbox) []views.Badge {
 	return list[:min(len(list), maxBadges)]
 }
 
-// openPorts are the badges of ports that others may use.
+// openPorts are the badges of ports that others may use: each that is public, and all links together.
 func (s *sandboxHandlers) openPorts(box sandbox.Sandbox) (list []views.Badge) {
+	links, to := 0, []string{}
 	for _, p := range s.cfg.Ports.List(box.ID) {
 		number := strconv.Itoa(p.Number)
-		b := views.Badge{Port: number, URL: sameURL(box, "/ports/"+number), Sheet: true}
-		switch {
-		case p.Visibility == sandbox.Public:
-			b.Icon, b.Text, b.Tone, b.Title = "globe", "Public", "busy", "Anyone can open port "+number
-		case len(p.Shares) > 0:
-			b.Icon, b.Text, b.Title = "link", several(len(p.Shares), "link"), several(len(p.Shares), "link")+" to port "+number
-		default:
-			continue
+		if p.Visibility == sandbox.Public {
+			list = append(list, views.Badge{
+				Icon: "globe", Text: "Public", Port: number, Tone: "busy", Title: "Anyone can open port " + number, URL: sameURL(box, "/ports/"+number), Sheet: true,
+			})
+		} else if len(p.Shares) > 0 {
+			links, to = links+len(p.Shares), append(to, number)
 		}
-		list = append(list, b)
 	}
-	return list
+	if links == 0 {
+		return list
+	}
+	b := views.Badge{Icon: "link", Text: several(links, "link"), Title: "Links that open port " + strings.Join(to, ", "), URL: servicesURL(box.Name)}
+	if len(to) == 1 {
+		b.URL, b.Sheet = sameURL(box, "/ports/"+to[0]), true
+	}
+	return append(list, b)
 }
 
 // several is a number of things of one name.

@@ -173,8 +173,11 @@ func (d deed) told(list []picked) views.ManyDone {
 	if len(done) > 0 {
 		parts = append(parts, d.count(done))
 	}
-	if idle > 0 {
-		parts = append(parts, fmt.Sprintf("%d already %s.", idle, d.was))
+	switch {
+	case idle == 1:
+		parts = append(parts, "1 was already "+d.was+".")
+	case idle > 1:
+		parts = append(parts, fmt.Sprintf("%d were already %s.", idle, d.was))
 	}
 	if n := len(v.Refused); n > 0 {
 		v.Tone = "busy"
@@ -202,7 +205,7 @@ func (s *manyHandlers) told(ctx context.Context, r *request, v views.ManyDone) (
 	if r.byScript() {
 		r.head.Set("HX-Reswap", "none")
 		r.head.Set("HX-Trigger", "sheet-done, many-done")
-		r.answer = views.Part("many-done", views.Replace, views.ManyDonePart(v))
+		r.answer = views.Part("many-done", views.Fill, views.ManyDonePart(v))
 		return "", nil
 	}
 	var err error

@@ -96,20 +96,20 @@ func (q listQuery) words() string {
 		list = append(list, stateLooks[q.state].Text)
 	}
 	if q.text != "" {
-		list = append(list, "with “"+q.text+"”")
+		list = append(list, "“"+q.text+"”")
 	}
 	if q.owner != "" {
-		list = append(list, "of "+q.owner)
+		list = append(list, "Owner: "+q.owner)
 	}
 	for _, part := range []struct {
 		word, value string
 		of          []namedValue
-	}{{"by ", q.sort, listSorts}, {"grouped by ", q.group, listGroups}} {
+	}{{"Sort: ", q.sort, listSorts}, {"Group: ", q.group, listGroups}} {
 		if at := slices.IndexFunc(part.of, func(n namedValue) bool { return n.value == part.value }); at > 0 {
-			list = append(list, part.word+strings.ToLower(part.of[at].text[:1])+part.of[at].text[1:])
+			list = append(list, part.word+part.of[at].text)
 		}
 	}
-	return "Sandboxes: " + strings.Join(list, ", ")
+	return strings.Join(list, " · ")
 }
 
 // submitFilter saves a filter under a name.

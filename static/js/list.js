@@ -5,7 +5,7 @@ import { Picks, step } from "./picks.js";
 
 const picks = new Picks();
 const list = () => document.getElementById("list");
-const boxes = () => [...document.querySelectorAll(".rows .pick")];
+const boxes = () => [...document.querySelectorAll(".rows .tick")];
 const all = () => document.querySelector("[data-pick-all]");
 
 // show brings the page in line with what is picked.
@@ -46,7 +46,7 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("change", (event) => {
   const box = event.target;
-  if (!box.matches?.("input.pick")) return;
+  if (!box.matches?.("input.tick")) return;
   if (!box.closest("[data-pick-all]")) return pick(box, box.checked, shifted);
   for (const one of boxes()) picks.set([], one.value, box.checked, false);
   changed();
@@ -56,11 +56,14 @@ document.getElementById("many")?.addEventListener("reset", (event) => {
   event.preventDefault();
   picks.clear();
   changed();
+  all()?.querySelector("input").focus(); // the button is gone
 });
 
+// The server says so when it has answered. The buttons are gone with the picks.
 document.addEventListener("many-done", () => {
   picks.clear();
   show();
+  document.getElementById("many-done").focus({ preventScroll: true });
 });
 
 // Rows come and go: what is picked stays, as long as it shows.
@@ -80,7 +83,7 @@ function go(key) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !list() || document.querySelector("dialog[open], details.menu[open]")) return;
   const at = event.target;
-  const box = at.matches?.(".rows .pick");
+  const box = at.matches?.(".rows .tick");
   if (!box && isTyping(at)) return;
   const inList = at === document.body || at.closest?.(".rows");
   if (event.key === "Escape" && picks.size) {
@@ -89,7 +92,7 @@ document.addEventListener("keydown", (event) => {
   }
   const row = at.closest?.(".row");
   if (event.key === "x" && row) {
-    const input = row.querySelector(".pick");
+    const input = row.querySelector(".tick");
     pick(input, !input.checked, false);
   } else if (["j", "k"].includes(event.key) || (inList && ["ArrowDown", "ArrowUp"].includes(event.key))) go(event.key);
   else return;
