@@ -13,7 +13,7 @@ import (
 const maxBadges = 6
 
 // badges are what matters of a sandbox beside its state: who else may use it, then what it offers. They come from memory.
-func (s *sandboxHandlers) badges(box sandbox.Sandbox) []views.Badge {
+func (s *listHandlers) badges(box sandbox.Sandbox) []views.Badge {
 	list := s.openPorts(box)
 	usable := box.State == sandbox.Running || box.State.Resting() // using one that rests wakes it
 	if usable && s.cfg.Sandboxes.OffersIDE(box) {
@@ -32,7 +32,7 @@ func (s *sandboxHandlers) badges(box sandbox.Sandbox) []views.Badge {
 }
 
 // openPorts are the badges of ports that others may use: each that is public, and all links together.
-func (s *sandboxHandlers) openPorts(box sandbox.Sandbox) (list []views.Badge) {
+func (s *listHandlers) openPorts(box sandbox.Sandbox) (list []views.Badge) {
 	links, to := 0, []string{}
 	for _, p := range s.cfg.Ports.List(box.ID) {
 		number := strconv.Itoa(p.Number)

@@ -30,7 +30,7 @@ type listGroup struct {
 
 // order sorts what matches as the list's query says, and keeps the page that it asks for. groups are those of all pages, in their
 // order; none without grouping.
-func (s *sandboxHandlers) order(ctx context.Context, q listQuery, boxes []sandbox.Sandbox) (page []sandbox.Sandbox, groups []listGroup, err error) {
+func (s *listHandlers) order(ctx context.Context, q listQuery, boxes []sandbox.Sandbox) (page []sandbox.Sandbox, groups []listGroup, err error) {
 	all := make([]ranked, 0, len(boxes))
 	names := newOwners(s.cfg.Accounts)
 	for _, box := range boxes {
@@ -84,7 +84,7 @@ func stateRank(state sandbox.State) int {
 }
 
 // lastUse is when a sandbox was used last; of one that never was, when it was made.
-func (s *sandboxHandlers) lastUse(box sandbox.Sandbox) time.Time {
+func (s *listHandlers) lastUse(box sandbox.Sandbox) time.Time {
 	if at, used := s.cfg.LastUses.Last(box.ID); used {
 		return at
 	}
@@ -92,7 +92,7 @@ func (s *sandboxHandlers) lastUse(box sandbox.Sandbox) time.Time {
 }
 
 // useNow is the figure by which a list so sorted is ordered.
-func (s *sandboxHandlers) useNow(box sandbox.Sandbox, sort string) float64 {
+func (s *listHandlers) useNow(box sandbox.Sandbox, sort string) float64 {
 	if sort != "cpu" && sort != "memory" || box.State != sandbox.Running {
 		return -1
 	}
@@ -107,7 +107,7 @@ func (s *sandboxHandlers) useNow(box sandbox.Sandbox, sort string) float64 {
 }
 
 // groupOf is the heading under which a sandbox is in a list so grouped.
-func (s *sandboxHandlers) groupOf(ctx context.Context, names *owners, box sandbox.Sandbox, group string) (string, error) {
+func (s *listHandlers) groupOf(ctx context.Context, names *owners, box sandbox.Sandbox, group string) (string, error) {
 	switch group {
 	case "owner":
 		name, err := names.name(ctx, box.Owner)

@@ -63,7 +63,7 @@ func knownValue(all []namedValue, value string) string {
 }
 
 // wantedList is what the request's address narrows the list to. Members see their own sandboxes alone.
-func (r *request) wantedList() listQuery {
+func wantedList(r *request) listQuery {
 	q := readListQuery(r.http.URL.Query())
 	if !r.isAdmin() {
 		q = q.ofMember()

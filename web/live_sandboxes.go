@@ -44,14 +44,14 @@ type liveList struct {
 	figures bool                 // there are new ones
 }
 
-func (s *sandboxHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
-	q := r.wantedList()
+func (s *listHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
+	q := wantedList(r)
 	l := &liveList{server: s.Server, request: r, show: s.workspace.presenter(r, "list", q.url("/"))}
 	return l, l.load(ctx, q)
 }
 
 func (l *liveList) load(ctx context.Context, q listQuery) (err error) {
-	if l.list, err = l.server.sandboxes.listing(ctx, l.request, q); err != nil {
+	if l.list, err = l.server.list.listing(ctx, l.request, q); err != nil {
 		return err
 	}
 	l.drawn, l.newest = map[string]*drawnRow{}, time.Time{}
@@ -104,7 +104,7 @@ func (l *liveList) shown(rows ...views.Row) {
 func (l *liveList) look(out *parts) {
 	for id, d := range l.drawn {
 		l.tellState(d, l.server.cfg.Sandboxes.Progress(id), out)
-		badges := l.server.sandboxes.badges(d.box)
+		badges := l.server.list.badges(d.box)
 		if now := printOf(badges); now != d.badges {
 			d.badges = now
 			out.add(views.BadgesID(id), views.Replace, views.BadgesPart(id, badges))
@@ -244,7 +244,7 @@ func (l *liveList) recount(ctx context.Context, out *parts) error {
 		return err
 	}
 	l.list.total = total
-	if l.list.counts, err = l.server.sandboxes.listCounts(ctx, l.list); err != nil {
+	if l.list.counts, err = l.server.list.listCounts(ctx, l.list); err != nil {
 		return err
 	}
 	if l.list.print() != before {

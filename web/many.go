@@ -19,8 +19,8 @@ import (
 // What the list does with several sandboxes at once. Each is judged, done and recorded by itself, so that one that is refused keeps none
 // of the others.
 
-// deed is one thing that can be done with several sandboxes.
-type deed struct {
+// bulk is one action on several sandboxes.
+type bulk struct {
 	action activity.Action
 	do     func(ctx context.Context, h access.Handle) error
 	is     []sandbox.State // in which there is nothing to do
@@ -31,9 +31,9 @@ type deed struct {
 	again  bool   // those that ran can be started again
 }
 
-func (s *manyHandlers) deed(name string) (deed, bool) {
+func (s *manyHandlers) bulk(name string) (bulk, bool) {
 	boxes := s.cfg.Sandboxes
-	d, ok := map[string]deed{
+	b, ok := map[string]bulk{
 		"start": {action: "sandbox.start", do: accepted(boxes.Start), is: []sandbox.State{sandbox.Running, sandbox.Starting},
 			one: "is starting", many: "are starting", was: "running", not: "started"},
 		"sleep": {action: activity.SandboxSleep, do: accepted(s.sandboxes.rest(false)), is: []sandbox.State{sandbox.Asleep, sandbox.Sleeping},
@@ -43,10 +43,10 @@ func (s *manyHandlers) deed(name string) (deed, bool) {
 		"delete": {action: "sandbox.delete", is: []sandbox.State{sandbox.Deleting},
 			one: "is being deleted", many: "are being deleted", was: "being deleted", not: "deleted"},
 	}[name]
-	return d, ok
+	return b, ok
 }
 
-// accepted makes a deed of a change.
+// accepted makes the do of a bulk of a change.
 func accepted(c change) func(ctx context.Context, h access.Handle) error {
 	return func(ctx context.Context, h access.Handle) error {
 		_, err := c.of(ctx, h)
@@ -54,10 +54,10 @@ func accepted(c change) func(ctx context.Context, h access.Handle) error {
 	}
 }
 
-// deletes gives what deletes a sandbox. With onlyUnused it refuses one that somebody has used since the question was asked.
+// deletes gives what deletes a sandbox. With onlyUnused it refuses one that was used since the question was asked.
 func (s *manyHandlers) deletes(keepLogs, onlyUnused bool) func(ctx context.Context, h access.Handle) error {
 	return func(ctx context.Context, h access.Handle) error {
-		if onlyUnused && !s.neverUsed(h.Sandbox()) {
+		if onlyUnused && !neverUsed(s.Server, h.Sandbox()) {
 			return fault.New(fault.Conflict, "%s was used just now. Delete it again if it is to go all the same.", h.Name())
 		}
 		if err := keepLog(ctx, s.Server, h.Sandbox(), keepLogs); err != nil {
@@ -101,7 +101,7 @@ func (s *manyHandlers) picked(ctx context.Context, r *request) ([]picked, error)
 // submitMany does one thing with all that were picked, and says with which it could not be done, and why.
 func (s *manyHandlers) submitMany(ctx context.Context, r *request) (string, error) {
 	name := r.form("do")
-	d, ok := s.deed(name)
+	b, ok := s.bulk(name)
 	if !ok {
 		return "", fault.New(fault.Invalid, "Choose what to do with the sandboxes.")
 	}
@@ -114,45 +114,45 @@ func (s *manyHandlers) submitMany(ctx context.Context, r *request) (string, erro
 		if r.field("confirm") != want {
 			return "", fault.Field("confirm", "Type %s to delete them.", want)
 		}
-		d.do = s.deletes(r.form("keep_log") != "", want == "")
+		b.do = s.deletes(r.form("keep_log") != "", want == "")
 	}
 	var running sync.WaitGroup
 	for i := range list {
-		running.Go(func() { s.perform(ctx, r, d, &list[i]) })
+		running.Go(func() { s.perform(ctx, r, b, &list[i]) })
 	}
 	running.Wait()
-	return s.told(ctx, r, d.told(list))
+	return s.told(ctx, r, b.told(list))
 }
 
 // perform does it with one, and records that.
-func (s *manyHandlers) perform(ctx context.Context, r *request, d deed, p *picked) {
+func (s *manyHandlers) perform(ctx context.Context, r *request, b bulk, p *picked) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTime)
 	defer cancel()
 	who := callerOf(r)
-	who.Action = d.action
+	who.Action = b.action
 	ctx = activity.With(ctx, who)
-	for _, state := range d.is {
+	for _, state := range b.is {
 		if p.err == nil && p.box.State == state {
 			p.idle = true
 			return
 		}
 	}
 	if p.err == nil {
-		p.err = d.do(ctx, p.h)
+		p.err = b.do(ctx, p.h)
 	}
-	e := who.Entry(d.action)
+	e := who.Entry(b.action)
 	e.SandboxID, e.Sandbox, e.Owner = p.box.ID, p.name, p.box.Owner
 	if p.err != nil {
 		e.Outcome, e.Problem = outcomeOf(r, p.err)
 	}
 	s.cfg.Activity.Add(e)
 	if p.err != nil && fault.KindOf(p.err) == fault.Internal {
-		s.log.Error("act on several sandboxes", "action", d.action, "sandbox", p.name, "request_id", r.id, "err", p.err)
+		s.log.Error("act on several sandboxes", "action", b.action, "sandbox", p.name, "request_id", r.id, "err", p.err)
 	}
 }
 
 // told says what came of it.
-func (d deed) told(list []picked) views.ManyDone {
+func (b bulk) told(list []picked) views.ManyDone {
 	v := views.ManyDone{Tone: "good"}
 	var done []string
 	idle := 0
@@ -164,24 +164,24 @@ func (d deed) told(list []picked) views.ManyDone {
 			idle++
 		default:
 			done = append(done, p.name)
-			if d.again && (p.box.State == sandbox.Running || p.box.State == sandbox.Frozen) {
+			if b.again && (p.box.State == sandbox.Running || p.box.State == sandbox.Frozen) {
 				v.Again = append(v.Again, p.value())
 			}
 		}
 	}
 	var parts []string
 	if len(done) > 0 {
-		parts = append(parts, d.count(done))
+		parts = append(parts, b.count(done))
 	}
 	switch {
 	case idle == 1:
-		parts = append(parts, "1 was already "+d.was+".")
+		parts = append(parts, "1 was already "+b.was+".")
 	case idle > 1:
-		parts = append(parts, fmt.Sprintf("%d were already %s.", idle, d.was))
+		parts = append(parts, fmt.Sprintf("%d were already %s.", idle, b.was))
 	}
 	if n := len(v.Refused); n > 0 {
 		v.Tone = "busy"
-		parts = append(parts, fmt.Sprintf("%d could not be %s:", n, d.not))
+		parts = append(parts, fmt.Sprintf("%d could not be %s:", n, b.not))
 	}
 	if len(done)+idle == 0 {
 		v.Tone = "bad"
@@ -191,16 +191,16 @@ func (d deed) told(list []picked) views.ManyDone {
 }
 
 // count says that it is done with some, the only one by name.
-func (d deed) count(done []string) string {
+func (b bulk) count(done []string) string {
 	if len(done) == 1 {
-		return done[0] + " " + d.one + "."
+		return done[0] + " " + b.one + "."
 	}
-	return strconv.Itoa(len(done)) + " sandboxes " + d.many + "."
+	return strconv.Itoa(len(done)) + " sandboxes " + b.many + "."
 }
 
 // told shows what was done: to the page's script as a part of the list's page, else as that page.
 func (s *manyHandlers) told(ctx context.Context, r *request, v views.ManyDone) (string, error) {
-	q := r.shownList()
+	q := shownList(r)
 	v.Next = q.url("/")
 	if r.byScript() {
 		r.head.Set("HX-Reswap", "none")
@@ -209,7 +209,7 @@ func (s *manyHandlers) told(ctx context.Context, r *request, v views.ManyDone) (
 		return "", nil
 	}
 	var err error
-	r.answer, err = s.sandboxes.listPage(ctx, r, q, &v)
+	r.answer, err = s.list.listPage(ctx, r, q, &v)
 	return "", err
 }
 
@@ -219,7 +219,7 @@ func (s *manyHandlers) confirmation(list []picked) string {
 	for _, p := range list {
 		if p.err == nil {
 			n, name = n+1, p.name
-			used = used || !s.neverUsed(p.box)
+			used = used || !neverUsed(s.Server, p.box)
 		}
 	}
 	switch {
@@ -252,7 +252,7 @@ func (s *manyHandlers) deleteForm(ctx context.Context, r *request, typed views.F
 	if err != nil {
 		return nil, err
 	}
-	v := views.ManyDelete{Confirm: s.confirmation(list), Typed: typed, Keep: r.form("keep_log") != "", Next: r.shownList().url("/")}
+	v := views.ManyDelete{Confirm: s.confirmation(list), Typed: typed, Keep: r.form("keep_log") != "", Next: shownList(r).url("/")}
 	for _, p := range list {
 		if p.err == nil {
 			v.Boxes = append(v.Boxes, s.asked(p))
@@ -286,7 +286,7 @@ func (s *manyHandlers) asked(p picked) views.ManyBox {
 		b.Title = fmt.Sprintf("%s (%s)", p.box.Label, p.name)
 	}
 	notes := []string{stateLooks[p.box.State].Text}
-	if s.neverUsed(p.box) {
+	if neverUsed(s.Server, p.box) {
 		notes = append(notes, "never used")
 	}
 	if snapshots := s.snapshots.lostSnapshots(p.box); snapshots != "" {

@@ -67,7 +67,7 @@ func TestMany_StopsAndRecordsEach(t *testing.T) {
 		t.Errorf("answer %s", got)
 	}
 	if s.state("his") != sandbox.Running {
-		t.Error("somebody else's was stopped")
+		t.Error("another user's was stopped")
 	}
 	if got := view.Header().Get("HX-Trigger"); got != "sheet-done, many-done" {
 		t.Errorf("triggers %q", got)

@@ -77,7 +77,7 @@ func (s *filterHandlers) saved(ctx context.Context, r *request, q listQuery) vie
 
 // pageNewFilter asks what to call the filter that its address has; a script gets it as a sheet.
 func (s *filterHandlers) pageNewFilter(_ context.Context, r *request) (templ.Component, error) {
-	return s.filterForm(r, r.wantedList().first(), views.Field{}), nil
+	return s.filterForm(r, wantedList(r).first(), views.Field{}), nil
 }
 
 func (s *filterHandlers) filterForm(r *request, q listQuery, name views.Field) templ.Component {
@@ -144,7 +144,7 @@ func (s *filterHandlers) againFilter(_ context.Context, r *request, cause error)
 // submitRemoveFilter forgets a filter. That of one that is not there is no error.
 func (s *filterHandlers) submitRemoveFilter(ctx context.Context, r *request) (string, error) {
 	list := slices.DeleteFunc(s.kept(ctx, r), func(f savedFilter) bool { return f.Name == r.form("name") })
-	return s.changed(ctx, r, r.shownList(), list)
+	return s.changed(ctx, r, shownList(r), list)
 }
 
 // changed keeps the filters, and shows the menu of them anew.
@@ -161,7 +161,7 @@ func (s *filterHandlers) changed(ctx context.Context, r *request, q listQuery, l
 }
 
 // shownList is what the list that the person is on is narrowed to: as the page's script says, else as the form does.
-func (r *request) shownList() listQuery {
+func shownList(r *request) listQuery {
 	at := r.back("/")
 	if here := r.http.Header.Get("HX-Current-URL"); here != "" {
 		at = here

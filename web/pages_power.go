@@ -87,7 +87,7 @@ func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed vi
 	}
 	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Keep: r.form("keep_log") != "", Next: r.origin("/"), Lost: s.lost(box),
 		Backups: s.backups.keptBackups(box, s.cfg.Now())}
-	if s.neverUsed(box) {
+	if neverUsed(s.Server, box) {
 		v.Unused = whyUnused
 	}
 	if v.Next == sandboxURL(box.Name) { // that page will be gone
@@ -120,7 +120,7 @@ func (s *workspaceHandlers) submitDelete(ctx context.Context, r *request) (strin
 		return "", err
 	}
 	box := h.Sandbox()
-	if r.field("confirm") != box.Name && !s.neverUsed(box) {
+	if r.field("confirm") != box.Name && !neverUsed(s.Server, box) {
 		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
 	}
 	if err := keepLog(ctx, s.Server, box, r.form("keep_log") != ""); err != nil {

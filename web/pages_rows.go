@@ -28,7 +28,7 @@ func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandb
 		row.Used = timeOf(at, now)
 	}
 	if p.place == "list" {
-		row.Badges = s.sandboxes.badges(box)
+		row.Badges = s.list.badges(box)
 	}
 	if p.admin {
 		row.Owner = "–"

@@ -26,7 +26,7 @@ type listing struct {
 // chipStates are the states that can be picked, in order; "" is all.
 var chipStates = []sandbox.State{"", sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped, sandbox.Failed}
 
-func (s *sandboxHandlers) listing(ctx context.Context, r *request, q listQuery) (l listing, err error) {
+func (s *listHandlers) listing(ctx context.Context, r *request, q listQuery) (l listing, err error) {
 	l = listing{query: q, filter: sandbox.Filter{Query: q.text, State: q.state, Offset: q.page * pageRows, Limit: pageRows}}
 	if l.filter.Owner, err = s.ownerOf(ctx, r, q); err != nil {
 		return l, err
@@ -51,7 +51,7 @@ func (s *sandboxHandlers) listing(ctx context.Context, r *request, q listQuery) 
 const nobody = "-"
 
 // ownerOf is the id of the user whose sandboxes are shown; "" for all.
-func (s *sandboxHandlers) ownerOf(ctx context.Context, r *request, q listQuery) (string, error) {
+func (s *listHandlers) ownerOf(ctx context.Context, r *request, q listQuery) (string, error) {
 	if !r.isAdmin() {
 		return r.who.User.ID, nil
 	}
@@ -66,7 +66,7 @@ func (s *sandboxHandlers) ownerOf(ctx context.Context, r *request, q listQuery) 
 }
 
 // listCounts counts what each chip would show.
-func (s *sandboxHandlers) listCounts(ctx context.Context, l listing) (map[sandbox.State]int, error) {
+func (s *listHandlers) listCounts(ctx context.Context, l listing) (map[sandbox.State]int, error) {
 	counts := map[sandbox.State]int{l.query.state: l.total}
 	for _, state := range chipStates {
 		if _, known := counts[state]; known {
@@ -160,8 +160,8 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 }
 
 // pageSandboxes is the front page. A script that filters gets the list alone, with what else depends on the filter out of band.
-func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.Component, error) {
-	q := r.wantedList()
+func (s *listHandlers) pageSandboxes(ctx context.Context, r *request) (templ.Component, error) {
+	q := wantedList(r)
 	if r.byScript() {
 		l, err := s.listing(ctx, r, q)
 		if err != nil {
@@ -175,7 +175,7 @@ func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.
 }
 
 // listPage is the whole page. done says what was just done with several sandboxes; it may be nil.
-func (s *sandboxHandlers) listPage(ctx context.Context, r *request, q listQuery, done *views.ManyDone) (templ.Component, error) {
+func (s *listHandlers) listPage(ctx context.Context, r *request, q listQuery, done *views.ManyDone) (templ.Component, error) {
 	l, err := s.listing(ctx, r, q)
 	if err != nil {
 		return nil, err

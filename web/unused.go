@@ -11,7 +11,7 @@ const newFor = time.Hour
 
 // neverUsed says whether a sandbox holds nothing that anybody made: it is less than an hour old, is no copy of another or of a backup, has
 // the services of its template, and nobody has typed in a terminal of it, run a command, or opened a file or a port of it.
-func (s *Server) neverUsed(box sandbox.Sandbox) bool {
+func neverUsed(s *Server, box sandbox.Sandbox) bool {
 	_, used := s.cfg.LastUses.Last(box.ID)
 	return !used && s.cfg.Now().Sub(box.Created) < newFor && box.ClonedFrom == "" && box.Root == "" && box.Overrides.Empty()
 }
