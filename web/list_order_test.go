@@ -91,6 +91,19 @@ func TestSandboxes_KeepOrderAndOwnerInEveryAddress(t *testing.T) {
 	}
 }
 
+func TestSandboxes_GiveThePageTheAddressOfWhatItShows(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "one", nil)
+	typed := s.get("ada", "/?q=o&sort=&group=", "HX-Request", "true", "HX-Trigger", "filter").Header()
+	if typed.Get("HX-Replace-Url") != "/?q=o" || typed.Get("HX-Push-Url") != "" {
+		t.Errorf("typing: %v", typed)
+	}
+	chosen := s.get("ada", "/?q=&sort=name&group=", "HX-Request", "true", "HX-Trigger", "list-sort").Header()
+	if chosen.Get("HX-Push-Url") != "/?sort=name" || chosen.Get("HX-Replace-Url") != "" {
+		t.Errorf("choosing: %v", chosen)
+	}
+}
+
 func TestSandboxes_ShowWhatMattersOfEach(t *testing.T) {
 	s := newStage(t)
 	on := true

@@ -167,11 +167,21 @@ func (s *listHandlers) pageSandboxes(ctx context.Context, r *request) (templ.Com
 		if err != nil {
 			return nil, err
 		}
+		keepAddress(r, q)
 		return templ.Join(views.ListPart(l.part(ctx, s.workspace.presenter(r, "list", q.url("/")))),
 			views.Part("chips", views.Replace, views.Chips(l.chips())),
 			views.Part("saved", views.Replace, views.SavedPart(s.filters.saved(ctx, r, q)))), nil
 	}
 	return s.listPage(ctx, r, q, nil)
+}
+
+// keepAddress gives the page the address of what it shows now. While a person types there is one for all, so that the way back is short.
+func keepAddress(r *request, q listQuery) {
+	how := "HX-Push-Url"
+	if r.http.Header.Get("HX-Trigger") == "filter" {
+		how = "HX-Replace-Url"
+	}
+	r.head.Set(how, q.url("/"))
 }
 
 // listPage is the whole page. done says what was just done with several sandboxes; it may be nil.
