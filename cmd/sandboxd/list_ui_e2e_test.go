@@ -4,9 +4,11 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -54,6 +56,15 @@ func (p *person) goesThroughTheList(row func(name, text string) string) {
 	focused := func(name string) string {
 		return fmt.Sprintf(`document.activeElement?.closest("[data-name]")?.dataset.name === %q`, name)
 	}
+	for i, modifiers := range []int64{0, shiftKey} { // the first and the fourth
+		box := fmt.Sprintf(`document.querySelectorAll(".row-pick")[%d].getBoundingClientRect()`, 3*i)
+		x, y := p.coordinate(box+".left + 12"), p.coordinate("("+box+".top + "+box+".bottom) / 2")
+		p.mouse(input.DispatchMouseEventTypeMousePressed, x, y, modifiers)
+		p.mouse(input.DispatchMouseEventTypeMouseReleased, x, y, modifiers)
+	}
+	p.sees("all between them selected", `document.querySelector("[data-picked]").textContent === "4 selected" && String(getSelection()) === ""`)
+	p.does("clear that", chromedp.Click(`[data-pick-none]`))
+	p.sees("nothing selected", `document.querySelector(".rows .tick:checked") === null`)
 	p.runs("leave all fields", `document.activeElement.blur()`)
 	p.does("go down twice, and up", chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("k"))
 	p.sees("the first row", focused("tall-birch"))
@@ -70,6 +81,16 @@ func (p *person) goesThroughTheList(row func(name, text string) string) {
 	p.sees("them running", row("quick-lynx", "Running")+" && "+row("brave-otter", "Running"))
 	p.does("close the message", chromedp.Click(`[data-many-close]`))
 	p.sees("it gone", `document.querySelector("#many-done").innerText === ""`)
+}
+
+// coordinate evaluates a script that gives a number.
+func (p *person) coordinate(script string) float64 {
+	p.t.Helper()
+	n, err := strconv.ParseFloat(p.reads(script), 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
 }
 
 // sortsTheList sorts, saves that as a filter, and comes back by the browser's button.

@@ -36,13 +36,18 @@ function pick(box, on, shift) {
 }
 
 let shifted = false;
+document.addEventListener("keydown", (event) => { shifted = event.shiftKey; }, true);
+document.addEventListener("mousedown", (event) => {
+  shifted = event.shiftKey; // the click that a label passes on to its box does not say
+  if (shifted && event.target.closest?.(".row-pick")) event.preventDefault(); // it would select text
+}, true);
+
 document.addEventListener("click", (event) => {
-  shifted = event.shiftKey;
   if (event.target.closest?.("[data-many-close]")) {
     event.preventDefault();
     document.getElementById("many-done").replaceChildren();
   }
-}, true);
+});
 
 document.addEventListener("change", (event) => {
   const box = event.target;
