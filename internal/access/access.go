@@ -65,8 +65,8 @@ func New(s Sandboxes, l Links, uses Uses) *Control {
 	return &Control{sandboxes: s, links: l, uses: uses, used: func(string) {}}
 }
 
-// Noting has used called whenever a sandbox is really used: a command, a file, a page or a port of it, or a key in a terminal. That a
-// terminal shows is none, as the page of a new sandbox has one at once. It must not block.
+// Noting has used called whenever a sandbox is really used: a command, a file, a page or a port of it, or a key in a terminal. That its
+// page shows a terminal and its folders is none, as the page of a new sandbox does so at once. It must not block.
 func (c *Control) Noting(used func(id string)) *Control {
 	c.used = used
 	return c
@@ -74,7 +74,7 @@ func (c *Control) Noting(used func(id string)) *Control {
 
 // note is for a use that begins.
 func (c *Control) note(id string, u idle.Use) {
-	if u.Kind != idle.Terminal {
+	if u.Kind != idle.Terminal && !u.Looks {
 		c.used(id)
 	}
 }

@@ -30,6 +30,9 @@ func TestNoting_IsToldOfUsesAndNotOfLooks(t *testing.T) {
 		defer shown.Release()
 		_, _ = handle.JoinStream(t.Context(), comeback)
 		_, _ = handle.Look(t.Context())
+		if e, err := handle.Open(t.Context(), idle.Use{Kind: idle.Files, Detail: "list", Looks: true}); err == nil {
+			e.Release()
+		}
 		_ = shown.Touch(t.Context(), true) // output
 		shown.Attend(t.Context())
 		want("a terminal that shows", 0)
