@@ -38,7 +38,7 @@ var listSorts = []namedValue{
 }
 
 // listGroups are what the list can be grouped by; the owner only for admins, who see more than one.
-var listGroups = []namedValue{{"", "None"}, {"template", "Template"}, {"owner", "Owner"}}
+var listGroups = []namedValue{{"", "No groups"}, {"template", "Template"}, {"owner", "Owner"}}
 
 func readListQuery(v url.Values) listQuery {
 	q := listQuery{
