@@ -38,7 +38,7 @@ func TestColours_HaveTheContrastOfLevelAA(t *testing.T) {
 		inks, bgs string
 	}{
 		{aaText, "ink", "bg surface raised sunken hover picked bad-soft good-soft busy-soft calm-soft"},
-		{aaText, "ink-2", "bg surface raised sunken hover bad-soft good-soft"},
+		{aaText, "ink-2", "bg surface raised sunken hover picked bad-soft good-soft"},
 		{aaText, "ink-3", "bg surface raised sunken hover"},
 		{aaText, "accent", "bg surface raised accent-soft"},
 		{aaText, "on-accent", "accent-fill accent-fill-hover bad-fill bad-fill-hover"},

@@ -32,11 +32,12 @@ const maxEntered = 64
 
 // Why requests are not recorded.
 const (
-	onlyReads  = "it changes nothing"
-	onlyNotes  = "it only takes a note off a page"
-	howItLooks = "it changes only how pages look for its user"
-	eachOfThem = "each sandbox that is put to sleep by it is recorded"
-	whenItEnds = "the update is recorded when it has ended"
+	onlyReads    = "it changes nothing"
+	onlyNotes    = "it only takes a note off a page"
+	howItLooks   = "it changes only how pages look for its user"
+	eachOfThem   = "each sandbox that is put to sleep by it is recorded"
+	eachByItself = "each sandbox that it is done with is recorded"
+	whenItEnds   = "the update is recorded when it has ended"
 )
 
 // handsOut are the actions of a GET that is recorded although it opens no session: it gives away all that is in a sandbox.
@@ -49,6 +50,10 @@ var recordings = []recording{
 	{post, "/logout", "account.logout", nil, ""},
 	{post, "/theme", "", nil, howItLooks},
 	{put, "/preferences/workspace", "", nil, howItLooks},
+	{post, "/filters", "", nil, howItLooks},
+	{post, "/filters/delete", "", nil, howItLooks},
+	{post, "/many", "", nil, eachByItself},
+	{post, "/many/delete", "", nil, onlyReads},
 	{post, settingsPath + "/password", "account.password", nil, ""},
 	{post, "/tokens", "token.create", nil, ""},
 	{del, "/tokens/:id", "token.revoke", parameter("id"), ""},

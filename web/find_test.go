@@ -96,6 +96,27 @@ func in(n *html.Node, what string) *html.Node {
 	return nil
 }
 
+// within gives every element below n that fits.
+func within(n *html.Node, what string) []*html.Node {
+	var found []*html.Node
+	for d := range n.Descendants() {
+		if fits(d, what) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// field gives the first field of a form with this name, or nil.
+func (v view) field(name string) *html.Node {
+	for _, n := range v.all("input") {
+		if attr(n, "name") == name {
+			return n
+		}
+	}
+	return nil
+}
+
 func hasAttr(n *html.Node, name string) bool {
 	for _, a := range n.Attr {
 		if a.Key == name {

@@ -18,7 +18,10 @@ type (
 	ideHandlers       struct{ *Server }
 	accountHandlers   struct{ *Server } // signing in, users and tokens
 	templateHandlers  struct{ *Server } // and their images
-	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
+	listHandlers      struct{ *Server } // the front page
+	filterHandlers    struct{ *Server } // of the list, that people have saved
+	manyHandlers      struct{ *Server } // what the list does with several sandboxes
+	sandboxHandlers   struct{ *Server } // what they are, and their power
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
 	sizeHandlers      struct{ *Server } // its limits
 	restHandlers      struct{ *Server } // when it rests, and what keeps it awake
@@ -58,6 +61,9 @@ type handlers struct {
 	templates     *templateHandlers
 	ownTemplates  *ownTemplateHandlers
 	sandboxes     *sandboxHandlers
+	list          *listHandlers
+	filters       *filterHandlers
+	many          *manyHandlers
 	workspace     *workspaceHandlers
 	size          *sizeHandlers
 	rest          *restHandlers
@@ -84,7 +90,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, list: &listHandlers{s}, filters: &filterHandlers{s}, many: &manyHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},

@@ -22,6 +22,7 @@ type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
+	OffersIDE(s sandbox.Sandbox) bool             // whether VS Code is on, from memory
 	Mounted(id string) (list []sandbox.Mount, ok bool)
 
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
@@ -99,6 +100,12 @@ type TabNames interface {
 // LastViews has what sandboxes showed last. Implemented by sqlite.Workspace.
 type LastViews interface {
 	LastView(ctx context.Context, sandboxID string) (lastview.View, error) // the zero View when there is none
+}
+
+// LastUses says when sandboxes were used last. Implemented by lastuse.Record.
+type LastUses interface {
+	Last(sandboxID string) (at time.Time, used bool)
+	Note(sandboxID string)
 }
 
 // SSH is what the delivery asks of sshd.Server.

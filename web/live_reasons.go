@@ -22,11 +22,11 @@ func printOf(shown ...any) string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// statesPrint is a fingerprint of the states that rows show.
+// statesPrint is a fingerprint of what rows show that changes without an event of their sandbox.
 func statesPrint(rows []views.Row) string {
-	shown := make([]any, 0, 2*len(rows))
+	shown := make([]any, 0, 4*len(rows))
 	for _, r := range rows {
-		shown = append(shown, r.ID, r.State)
+		shown = append(shown, r.ID, r.State, r.Badges, r.Used)
 	}
 	return printOf(shown...)
 }

@@ -27,6 +27,8 @@ func markOf(box sandbox.Sandbox) mark {
 type drawnRow struct {
 	box    sandbox.Sandbox
 	state  string // print of its state
+	badges string // print of them
+	used   string // when, as the row has it
 	meters views.Meters
 }
 
@@ -42,14 +44,14 @@ type liveList struct {
 	figures bool                 // there are new ones
 }
 
-func (s *sandboxHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
-	q := readListQuery(r)
+func (s *listHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
+	q := wantedList(r)
 	l := &liveList{server: s.Server, request: r, show: s.workspace.presenter(r, "list", q.url("/"))}
 	return l, l.load(ctx, q)
 }
 
 func (l *liveList) load(ctx context.Context, q listQuery) (err error) {
-	if l.list, err = l.server.sandboxes.listing(ctx, l.request, q); err != nil {
+	if l.list, err = l.server.list.listing(ctx, l.request, q); err != nil {
 		return err
 	}
 	l.drawn, l.newest = map[string]*drawnRow{}, time.Time{}
@@ -82,7 +84,9 @@ func (l *liveList) begin(ctx context.Context, out *parts) error {
 // whole draws the list anew.
 func (l *liveList) whole(ctx context.Context, out *parts) {
 	part := l.list.part(ctx, l.show)
-	l.shown(part.Rows...)
+	for _, g := range part.Groups {
+		l.shown(g.Rows...)
+	}
 	out.add("list-body", views.Replace, views.ListBody(part))
 	out.add("chips", views.Replace, views.Chips(l.list.chips()))
 }
@@ -91,15 +95,32 @@ func (l *liveList) whole(ctx context.Context, out *parts) {
 func (l *liveList) shown(rows ...views.Row) {
 	for _, r := range rows {
 		if d := l.drawn[r.ID]; d != nil {
-			d.state, d.meters = printOf(r.State), r.Meters
+			d.state, d.meters, d.badges, d.used = printOf(r.State), r.Meters, printOf(r.Badges), r.Used.Machine
 		}
 	}
 }
 
-// look collects the states that the page does not show as they are.
+// look collects the states, badges and last uses that the page does not show as they are.
 func (l *liveList) look(out *parts) {
 	for id, d := range l.drawn {
 		l.tellState(d, l.server.cfg.Sandboxes.Progress(id), out)
+		badges := l.server.list.badges(d.box)
+		if now := printOf(badges); now != d.badges {
+			d.badges = now
+			out.add(views.BadgesID(id), views.Replace, views.BadgesPart(id, badges))
+		}
+		if at, used := l.server.cfg.LastUses.Last(id); used {
+			l.tellUsed(d, at, out)
+		}
+	}
+}
+
+// tellUsed collects when a row's sandbox was used last, when that is news.
+func (l *liveList) tellUsed(d *drawnRow, at time.Time, out *parts) {
+	now := l.server.cfg.Now()
+	if used := timeOf(at, now); used.Machine != d.used {
+		d.used = used.Machine
+		out.add(views.UsedID(d.box.ID), views.Replace, views.UsedPart(d.box.ID, used, timeOf(d.box.Created, now)))
 	}
 }
 
@@ -188,6 +209,8 @@ func (l *liveList) change(ctx context.Context, e sandbox.Event, out *parts) bool
 	_, drawn := l.drawn[box.ID]
 	fits := !e.Deleted && matches(box, l.list.filter)
 	switch {
+	case fits != drawn && l.list.query.group != "", fits && l.list.query.moves():
+		return false // a heading tells how many there are, or the row has another place
 	case drawn && fits:
 		out.add(views.RowID(box.ID), views.Replace, l.redraw(ctx, e))
 	case drawn:
@@ -195,7 +218,7 @@ func (l *liveList) change(ctx context.Context, e sandbox.Event, out *parts) bool
 		out.gone(views.RowID(box.ID))
 		return len(l.drawn) > 0 && l.list.total <= pageRows
 	case fits && l.list.query.page == 0:
-		if len(l.drawn) == 0 || len(l.drawn) >= pageRows || box.Created.Before(l.newest) {
+		if !l.list.query.usual() || len(l.drawn) == 0 || len(l.drawn) >= pageRows || box.Created.Before(l.newest) {
 			return false // there is no list yet, it is full, or the row's place is not at the top
 		}
 		out.add("rows", views.Prepend, l.redraw(ctx, e))
@@ -221,7 +244,7 @@ func (l *liveList) recount(ctx context.Context, out *parts) error {
 		return err
 	}
 	l.list.total = total
-	if l.list.counts, err = l.server.sandboxes.listCounts(ctx, l.list); err != nil {
+	if l.list.counts, err = l.server.list.listCounts(ctx, l.list); err != nil {
 		return err
 	}
 	if l.list.print() != before {

@@ -43,9 +43,18 @@ type adoptBody struct {
 	Name string `json:"name"` // "" for its own
 }
 
+// adopt makes an orphan a user's sandbox. It may hold anything, so it counts as used.
+func (s *orphanHandlers) adopt(ctx context.Context, id, name, owner string) (sandbox.Sandbox, error) {
+	box, err := s.cfg.Sandboxes.Adopt(ctx, id, name, owner)
+	if err == nil {
+		s.cfg.LastUses.Note(box.ID)
+	}
+	return box, err
+}
+
 // apiAdoptOrphan makes an orphan the caller's sandbox.
 func (s *orphanHandlers) apiAdoptOrphan(ctx context.Context, r *request, in adoptBody) (reply, error) {
-	box, err := s.cfg.Sandboxes.Adopt(ctx, r.param("id"), in.Name, r.who.User.ID)
+	box, err := s.adopt(ctx, r.param("id"), in.Name, r.who.User.ID)
 	if err != nil {
 		return reply{}, err
 	}
@@ -106,7 +115,7 @@ func (s *orphanHandlers) pageRemoveOrphan(_ context.Context, r *request) (templ.
 
 // submitAdoptOrphan makes an orphan the person's sandbox, and leads there.
 func (s *orphanHandlers) submitAdoptOrphan(ctx context.Context, r *request) (string, error) {
-	box, err := s.cfg.Sandboxes.Adopt(ctx, r.param("id"), r.field("name"), r.who.User.ID)
+	box, err := s.adopt(ctx, r.param("id"), r.field("name"), r.who.User.ID)
 	r.about = box
 	return sandboxURL(box.Name), err
 }

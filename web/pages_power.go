@@ -87,6 +87,9 @@ func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed vi
 	}
 	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Keep: r.form("keep_log") != "", Next: r.origin("/"), Lost: s.lost(box),
 		Backups: s.backups.keptBackups(box, s.cfg.Now())}
+	if neverUsed(s.Server, box) {
+		v.Unused = whyUnused
+	}
 	if v.Next == sandboxURL(box.Name) { // that page will be gone
 		v.Next = "/"
 	}
@@ -110,14 +113,14 @@ func (s *workspaceHandlers) lost(box sandbox.Sandbox) []string {
 		"Tokens limited to it, and links to its ports.", "Its log, unless you keep it.")
 }
 
-// submitDelete deletes a sandbox whose name was typed.
+// submitDelete deletes a sandbox whose name was typed, or that nobody has used.
 func (s *workspaceHandlers) submitDelete(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}
 	box := h.Sandbox()
-	if r.field("confirm") != box.Name {
+	if r.field("confirm") != box.Name && !neverUsed(s.Server, box) {
 		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
 	}
 	if err := keepLog(ctx, s.Server, box, r.form("keep_log") != ""); err != nil {

@@ -21,8 +21,14 @@ func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandb
 		ID: box.ID, Name: box.Name, Title: cmp.Or(box.Label, box.Name),
 		Kind: cmp.Or(t.Title, t.Name), Icon: t.Icon, Tint: tintOf(t),
 		State: s.workspace.state(box, progress), Made: timeOf(box.Created, now),
-		Links: s.workspace.quickLinks(box, t), Acts: p.acts(box),
+		Links: s.workspace.quickLinks(box, t), Acts: p.acts(box), Pick: choice{box.Name, box.ID}.value(),
 		Meters: metersOf(s.cfg.Metrics, box), Update: s.updates.mark(box),
+	}
+	if at, used := s.cfg.LastUses.Last(box.ID); used {
+		row.Used = timeOf(at, now)
+	}
+	if p.place == "list" {
+		row.Badges = s.list.badges(box)
 	}
 	if p.admin {
 		row.Owner = "–"

@@ -4,69 +4,21 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"net/url"
 	"strconv"
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/text"
 	"sandboxd/views"
 )
-
-// pageRows is how many sandboxes a page of the list has.
-const pageRows = 50
-
-// listQuery is what a person narrowed the list to, as the address carries it.
-type listQuery struct {
-	text  string
-	state sandbox.State
-	page  int // from 0
-}
-
-// maxFilter bounds the text of a filter, in bytes: nothing that it could match is longer.
-const maxFilter = 256
-
-// maxListPage bounds the page number, so that no address makes an offset that overflows.
-const maxListPage = 1 << 20
-
-func readListQuery(r *request) listQuery {
-	q := listQuery{text: text.OneLine(r.query("q"), maxFilter), state: sandbox.State(r.query("state"))}
-	if !knownState(q.state) {
-		q.state = ""
-	}
-	if n, err := strconv.Atoi(r.query("page")); err == nil && n > 1 && n < maxListPage {
-		q.page = n - 1
-	}
-	return q
-}
-
-// url is the address of the list so narrowed; path is that of the page or of its stream.
-func (q listQuery) url(path string) string {
-	v := url.Values{}
-	if q.text != "" {
-		v.Set("q", q.text)
-	}
-	if q.state != "" {
-		v.Set("state", string(q.state))
-	}
-	if q.page > 0 {
-		v.Set("page", strconv.Itoa(q.page+1))
-	}
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
-}
-
-// all says whether nothing is narrowed.
-func (q listQuery) all() bool { return q.text == "" && q.state == "" }
 
 // listing is the list as the store has it now.
 type listing struct {
 	query  listQuery
 	filter sandbox.Filter
 	boxes  []sandbox.Sandbox
+	groups []listGroup
 	total  int // that match
 	counts map[sandbox.State]int
 }
@@ -74,23 +26,47 @@ type listing struct {
 // chipStates are the states that can be picked, in order; "" is all.
 var chipStates = []sandbox.State{"", sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped, sandbox.Failed}
 
-func (s *sandboxHandlers) listing(ctx context.Context, r *request, q listQuery) (listing, error) {
-	l := listing{query: q, filter: sandbox.Filter{
-		Query: q.text, State: q.state, Offset: q.page * pageRows, Limit: pageRows,
-	}}
-	if !r.isAdmin() {
-		l.filter.Owner = r.who.User.ID
+func (s *listHandlers) listing(ctx context.Context, r *request, q listQuery) (l listing, err error) {
+	l = listing{query: q, filter: sandbox.Filter{Query: q.text, State: q.state, Offset: q.page * pageRows, Limit: pageRows}}
+	if l.filter.Owner, err = s.ownerOf(ctx, r, q); err != nil {
+		return l, err
 	}
-	var err error
-	if l.boxes, l.total, err = s.cfg.Sandboxes.List(ctx, l.filter); err != nil {
+	if q.usual() {
+		l.boxes, l.total, err = s.cfg.Sandboxes.List(ctx, l.filter)
+	} else {
+		every := l.filter
+		every.Offset, every.Limit = 0, 0
+		if l.boxes, l.total, err = s.cfg.Sandboxes.List(ctx, every); err == nil {
+			l.boxes, l.groups, err = s.order(ctx, q, l.boxes)
+		}
+	}
+	if err != nil {
 		return l, err
 	}
 	l.counts, err = s.listCounts(ctx, l)
 	return l, err
 }
 
+// nobody is no user's id.
+const nobody = "-"
+
+// ownerOf is the id of the user whose sandboxes are shown; "" for all.
+func (s *listHandlers) ownerOf(ctx context.Context, r *request, q listQuery) (string, error) {
+	if !r.isAdmin() {
+		return r.who.User.ID, nil
+	}
+	if q.owner == "" {
+		return "", nil
+	}
+	u, err := s.cfg.Accounts.UserByName(ctx, q.owner)
+	if fault.Is(err, fault.NotFound) {
+		return nobody, nil
+	}
+	return u.ID, err
+}
+
 // listCounts counts what each chip would show.
-func (s *sandboxHandlers) listCounts(ctx context.Context, l listing) (map[sandbox.State]int, error) {
+func (s *listHandlers) listCounts(ctx context.Context, l listing) (map[sandbox.State]int, error) {
 	counts := map[sandbox.State]int{l.query.state: l.total}
 	for _, state := range chipStates {
 		if _, known := counts[state]; known {
@@ -122,7 +98,12 @@ func (l listing) print() string {
 
 // chips shows the states with their counts. The chips of those at rest show when there are any.
 func (l listing) chips() views.Filter {
-	f := views.Filter{Query: l.query.text, State: string(l.query.state)}
+	f := views.Filter{Query: l.query.text, State: string(l.query.state), Owner: l.query.owner}
+	first := l.query.first()
+	if all := first; f.Owner != "" {
+		all.owner = ""
+		f.All = all.url("/")
+	}
 	known := false
 	for _, state := range chipStates {
 		current := state == l.query.state
@@ -134,7 +115,8 @@ func (l listing) chips() views.Filter {
 		if state != "" {
 			text = stateLooks[state].Text
 		}
-		at := listQuery{text: l.query.text, state: state}
+		at := first
+		at.state = state
 		f.Chips = append(f.Chips, views.Chip{
 			Text: text, Value: string(state), Count: l.counts[state], URL: at.url("/"), Current: current,
 		})
@@ -149,8 +131,14 @@ func (l listing) chips() views.Filter {
 
 // part is the list ready to show.
 func (l listing) part(ctx context.Context, p *presenter) views.List {
-	v := views.List{Rows: p.rows(ctx, l.boxes), Owners: p.admin}
-	v.Live = views.Live{Topic: l.query.url("/sandboxes"), Seen: "seen=" + l.print() + "&reasons=" + statesPrint(v.Rows)}
+	rows := p.rows(ctx, l.boxes)
+	v := views.List{Groups: l.grouped(rows), Owners: p.admin, Sorts: choices(listSorts, l.query.sort)}
+	groups := listGroups
+	if !p.admin {
+		groups = groups[:len(groups)-1]
+	}
+	v.Groupings = choices(groups, l.query.group)
+	v.Live = views.Live{Topic: l.query.url("/sandboxes"), Seen: "seen=" + l.print() + "&reasons=" + statesPrint(rows)}
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {
@@ -171,21 +159,41 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 	return v
 }
 
-// pageSandboxes is the front page. A script that filters gets the list alone, with the chips out of band.
-func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.Component, error) {
-	q := readListQuery(r)
+// pageSandboxes is the front page. A script that filters gets the list alone, with what else depends on the filter out of band.
+func (s *listHandlers) pageSandboxes(ctx context.Context, r *request) (templ.Component, error) {
+	q := wantedList(r)
+	if r.byScript() {
+		l, err := s.listing(ctx, r, q)
+		if err != nil {
+			return nil, err
+		}
+		keepAddress(r, q)
+		return templ.Join(views.ListPart(l.part(ctx, s.workspace.presenter(r, "list", q.url("/")))),
+			views.Part("chips", views.Replace, views.Chips(l.chips())),
+			views.Part("saved", views.Replace, views.SavedPart(s.filters.saved(ctx, r, q)))), nil
+	}
+	return s.listPage(ctx, r, q, nil)
+}
+
+// keepAddress gives the page the address of what it shows now. While a person types there is one for all, so that the way back is short.
+func keepAddress(r *request, q listQuery) {
+	how := "HX-Push-Url"
+	if r.http.Header.Get("HX-Trigger") == "filter" {
+		how = "HX-Replace-Url"
+	}
+	r.head.Set(how, q.url("/"))
+}
+
+// listPage is the whole page. done says what was just done with several sandboxes; it may be nil.
+func (s *listHandlers) listPage(ctx context.Context, r *request, q listQuery, done *views.ManyDone) (templ.Component, error) {
 	l, err := s.listing(ctx, r, q)
 	if err != nil {
 		return nil, err
 	}
-	p := s.workspace.presenter(r, "list", q.url("/"))
-	part := l.part(ctx, p)
-	if r.byScript() {
-		return templ.Join(views.ListPart(part), views.Part("chips", views.Replace, views.Chips(l.chips()))), nil
-	}
 	frame := s.frame(r, "Sandboxes", "sandboxes")
-	frame.Followed = true
+	frame.Followed, frame.Here = true, q.url("/")
 	return views.SandboxesPage(views.Sandboxes{
-		Frame: frame, Filter: l.chips(), List: part, Orphans: s.orphans.notice(r),
+		Frame: frame, Filter: l.chips(), List: l.part(ctx, s.workspace.presenter(r, "list", q.url("/"))),
+		Saved: s.filters.saved(ctx, r, q), Done: done, Orphans: s.orphans.notice(r),
 	}), nil
 }

@@ -64,7 +64,7 @@ func TestSandboxes_OfferOneActionForEachState(t *testing.T) {
 		sandbox.Running: "Open", sandbox.Asleep: "Open", sandbox.Frozen: "Open", sandbox.Sleeping: "Open", sandbox.Stopped: "Start", sandbox.Failed: "Retry",
 		sandbox.Creating: "View", sandbox.Starting: "View", sandbox.Stopping: "View",
 	} {
-		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State = state })
+		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State, b.Spec.Template = state, "node-api" })
 		row := s.get("ada", "/?q="+string(state)).need("li.row")
 		if got := textOf(in(in(row, "div.row-acts"), ".button")); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)

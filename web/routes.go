@@ -340,7 +340,12 @@ func (s *Server) entryPages() []route {
 func (s *Server) sandboxPages() []route {
 	boxes := s.cfg.Sandboxes
 	return []route{
-		{get, "/", signedIn, page(s.sandboxes.pageSandboxes)},
+		{get, "/", signedIn, page(s.list.pageSandboxes)},
+		{post, "/many", signedIn, form(s.many.submitMany, s.many.againMany)},
+		{post, "/many/delete", signedIn, form(s.many.submitAskDelete, nil)},
+		{get, "/filters/new", signedIn, page(s.filters.pageNewFilter)},
+		{post, "/filters", signedIn, form(s.filters.submitFilter, s.filters.againFilter)},
+		{post, "/filters/delete", signedIn, form(s.filters.submitRemoveFilter, nil)},
 		{post, "/orphans/:id/adopt", adminOnly, form(s.orphans.submitAdoptOrphan, s.orphans.againAdoptOrphan)},
 		{get, "/orphans/:id/remove", adminOnly, page(s.orphans.pageRemoveOrphan)},
 		{post, "/orphans/:id/remove", adminOnly, form(s.orphans.submitRemoveOrphan, nil)},
@@ -408,7 +413,7 @@ func (s *Server) settingsPages() []route {
 // in which something changes, and logs.
 func (s *Server) liveTopics() []topic {
 	return []topic{
-		{"/sandboxes", s.live.live(s.sandboxes.openLiveList)},
+		{"/sandboxes", s.live.live(s.list.openLiveList)},
 		{"/sandboxes/:name", s.live.live(s.workspace.openLiveWorkspace)},
 		{"/sandboxes/:name/files", s.files.openFolders},
 		{volumesPath, s.live.live(s.volumes.openLiveVolumes)},

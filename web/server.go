@@ -74,6 +74,7 @@ type Config struct {
 	Preferences Preferences
 	TabNames    TabNames
 	LastViews   LastViews
+	LastUses    LastUses
 
 	Handover Handover
 	Hosts    hostname.Hosts

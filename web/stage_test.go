@@ -54,6 +54,7 @@ type stage struct {
 // insides are what the stage knows of people's pages and of the inside of sandboxes.
 type insides struct {
 	workspace *sqlite.Workspace
+	uses      *fakeUses
 	rooms     *fakeRooms
 	access    *fakeAccess
 	ports     *visibility.Ports
@@ -100,6 +101,7 @@ func newEmptyStage(t *testing.T) *stage {
 	}
 	log := slog.New(slog.DiscardHandler)
 	s.workspace = db.Workspace()
+	s.uses = &fakeUses{last: map[string]time.Time{}}
 	s.rooms = newFakeRooms()
 	s.ports = visibility.New(db.Ports(), log)
 	s.accounts = auth.New(db.Auth(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
@@ -125,7 +127,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Alerts:   s.alerts.Service,
 		Backups:  backups, Repositories: placesOf(backups),
 		Snapshots:   keepSnapshots(t, s.homes, log),
-		Preferences: s.workspace, TabNames: s.workspace, LastViews: s.workspace,
+		Preferences: s.workspace, TabNames: s.workspace, LastViews: s.workspace, LastUses: s.uses,
 	})
 	s.server.cfg.Schedules = keepSchedules(t, db.Schedules(), s.server.cfg.Backups, s.boxes, s.accounts)
 	s.updates = newStageUpdates(s.boxes, s.idle)
@@ -159,6 +161,7 @@ func (s *stage) put(user, name string, change func(*sandbox.Sandbox)) sandbox.Sa
 	if err := s.boxes.store.Insert(s.t.Context(), box); err != nil {
 		s.t.Fatal(err)
 	}
+	s.uses.set(box.ID, box.Changed)
 	return box
 }
 
@@ -261,6 +264,11 @@ type fakeBoxes struct {
 	last     sandbox.Request
 	orphans  []sandbox.Instance
 	mounts   map[string][]sandbox.Mount // by id; what has none is not known
+}
+
+// OffersIDE implements Sandboxes.
+func (*fakeBoxes) OffersIDE(s sandbox.Sandbox) bool {
+	return s.Overrides.IDE != nil && *s.Overrides.IDE
 }
 
 // Mounted implements Sandboxes.

@@ -112,7 +112,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
-		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{},
+		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{}, LastUses: &fakeUses{last: map[string]time.Time{}},
 		Volumes: shared, VolumeAccess: w.volumes.access(shared, wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}),
 	})
 	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)

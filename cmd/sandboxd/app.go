@@ -391,7 +391,7 @@ func (a *app) newHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker))
+	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker)).Noting(a.uses.Note)
 	inside := files.New(filepath.Join(a.config.Data, "spool"))
 	ssh, ports, err := a.newSSH()
 	if err != nil {
@@ -405,7 +405,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images, OwnTemplates: a.templates,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(), LastViews: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(), LastViews: a.db.Workspace(), LastUses: a.uses,
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(), Volumes: a.volumes, VolumeAccess: volumeAccess(a),
 		Checks: []web.Check{

@@ -14,6 +14,8 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/docker"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/lastuse"
+	"sandboxd/internal/sandbox"
 )
 
 func (c *Config) backupFlags(f *pflag.FlagSet) {
@@ -48,7 +50,7 @@ func (a *app) newBackups(ctx context.Context) error {
 	}
 	a.backups, err = backup.Open(backup.Config{
 		Folder:       backupFolder(a.config),
-		Repositories: a.repositories, Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
+		Repositories: a.repositories, Sandboxes: filled{a.manager, a.uses}, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
 		Failed: func(b backup.Backup) { recordBackup(a.activity, b) },
 	})
 	return err
@@ -74,4 +76,31 @@ func (a *app) homesDisk() int64 {
 func (a *app) listen(name string) (docker.Listener, error) {
 	l, folder, err := a.links.Listen(name)
 	return docker.Listener{Listener: l, Folder: folder}, err
+}
+
+// filled notes that a sandbox has what a backup brings, which counts as a use of it.
+type filled struct {
+	*sandbox.Manager
+	uses *lastuse.Record
+}
+
+// Restore implements backup.Sandboxes.
+func (f filled) Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error {
+	f.uses.Note(ref.ID())
+	return f.Manager.Restore(ctx, ref, fill)
+}
+
+// RestoreWithRoot implements backup.Sandboxes.
+func (f filled) RestoreWithRoot(ctx context.Context, ref sandbox.Ref, root sandbox.Rootfs, fill func(context.Context, sandbox.Home) error) error {
+	f.uses.Note(ref.ID())
+	return f.Manager.RestoreWithRoot(ctx, ref, root, fill)
+}
+
+// CreateFrom implements backup.Sandboxes.
+func (f filled) CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error) {
+	s, err := f.Manager.CreateFrom(ctx, r, from)
+	if err == nil {
+		f.uses.Note(s.ID)
+	}
+	return s, err
 }

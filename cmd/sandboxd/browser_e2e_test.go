@@ -313,38 +313,3 @@ func (p *person) stopsStartsDeletes(s *server, name string) {
 	p.does("its name", chromedp.SendKeys(`form[action*="/delete?"] input[type="text"]`, name), chromedp.Submit(`form[action*="/delete?"] input[type="text"]`))
 	p.sees("the list without it", at("/")+` && document.querySelector("[data-name='`+name+`']") === null`)
 }
-
-// TestBrowser_TheListIsLive: what programs do over the API shows in an open page without a reload.
-func TestBrowser_TheListIsLive(t *testing.T) {
-	s := newServer(t)
-	p := newPerson(t)
-	p.does("open the dashboard", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/"))
-	p.sees("the login page", at("/login"))
-	p.signsInAt("admin", journeyPassword)
-	p.sees("the list", at("/"))
-	p.runs("mark the page, to see a reload", "window.same = true")
-	row := func(name, text string) string {
-		return fmt.Sprintf(`window.same && (document.querySelector("[data-name='%s']")?.innerText ?? "").includes(%q)`, name, text)
-	}
-	for _, in := range []map[string]any{
-		{"template": "base", "name": "brave-otter", "label": "ML Experiments"},
-		{"template": "node-api", "name": "checkout", "label": "Checkout API, retries"},
-		{"template": "base", "name": "quick-lynx"},
-		{"image": "debian:trixie-slim", "name": "silver-heron", "label": "Edge experiments"},
-	} {
-		s.create(in)
-		p.sees("the new one running", row(in["name"].(string), "Running"))
-	}
-	s.call("POST", "/sandboxes", map[string]any{"image": "sandboxd.invalid/none:1", "name": "tall-birch", "label": "Nightly import"}, nil)
-	p.sees("one fail, and why", row("tall-birch", "Failed"))
-	s.call("POST", "/sandboxes/silver-heron/stop?wait=stopped", nil, nil)
-	p.sees("one stop", row("silver-heron", "Stopped"))
-	s.call("PATCH", "/sandboxes/quick-lynx", map[string]any{"label": "Scratch"}, nil)
-	p.sees("a new label", row("quick-lynx", "Scratch"))
-	for _, name := range []string{"brave-otter", "checkout", "quick-lynx"} {
-		p.sees("what it uses", row(name, "CPU"))
-	}
-	p.pictures("list")
-	s.call("DELETE", "/sandboxes/quick-lynx?wait=gone", nil, nil)
-	p.sees("one vanish", `window.same && document.querySelector("[data-name='quick-lynx']") === null`)
-}

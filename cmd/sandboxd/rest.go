@@ -6,6 +6,7 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/ide"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/lastuse"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/visibility"
 )
@@ -14,6 +15,7 @@ import (
 type lifecycle struct {
 	manager *sandbox.Manager
 	tracker *idle.Tracker
+	uses    *lastuse.Record
 	holds   *idle.Holds
 	ports   *visibility.Ports // of the sandboxes, that are open to others
 	reaper  *idle.Reaper
@@ -31,6 +33,7 @@ func (a *app) newReaper() error {
 		return err
 	}
 	a.tracker = idle.New()
+	a.uses = lastuse.New(a.db.LastUses(), a.log)
 	a.ports = visibility.New(a.db.Ports(), a.log)
 	a.holds = idle.NewHolds(a.db.Holds(), a.tracker)
 	a.reaper = idle.NewReaper(idle.Config{

@@ -57,11 +57,26 @@ type Control struct {
 	sandboxes Sandboxes
 	links     Links
 	uses      Uses
+	used      func(id string) // see Noting; never nil
 }
 
 // New makes a Control; uses is told of every use. It does no I/O.
 func New(s Sandboxes, l Links, uses Uses) *Control {
-	return &Control{sandboxes: s, links: l, uses: uses}
+	return &Control{sandboxes: s, links: l, uses: uses, used: func(string) {}}
+}
+
+// Noting has used called whenever a sandbox is really used: a command, a file, a page or a port of it, or a key in a terminal. That its
+// page shows a terminal and its folders is none, as the page of a new sandbox does so at once. It must not block.
+func (c *Control) Noting(used func(id string)) *Control {
+	c.used = used
+	return c
+}
+
+// note is for a use that begins.
+func (c *Control) note(id string, u idle.Use) {
+	if u.Kind != idle.Terminal && !u.Looks {
+		c.used(id)
+	}
 }
 
 // Claim is the grounds on which a caller asks for a sandbox.

@@ -85,6 +85,7 @@ func (h Handle) Open(ctx context.Context, u idle.Use) (*Session, error) {
 		return nil, err
 	}
 	s.lease = lease
+	h.control.note(h.ID(), u)
 	return s, nil
 }
 
@@ -101,6 +102,7 @@ func (h Handle) OpenNow(u idle.Use) (s *Session, ok bool) {
 		return nil, false
 	}
 	s.lease = lease
+	h.control.note(h.ID(), u)
 	return s, true
 }
 
@@ -140,6 +142,7 @@ func (h Handle) stream(ctx context.Context, u idle.Use, up ensureRunning) (*Sess
 		return nil, err
 	}
 	s.lease = h.control.uses.Watch(h.ID(), u)
+	h.control.note(h.ID(), u)
 	return s, nil
 }
 

@@ -46,6 +46,7 @@ func (s *Session) Touch(ctx context.Context, unattended bool) error {
 	if s.over() {
 		return s.lost()
 	}
+	s.handle.control.used(s.handle.ID())
 	s.lease.Touch(false) // before the look at the state
 	_, err := s.handle.awake(ctx)
 	if fault.Is(err, fault.Gone) || err == nil && s.over() {

@@ -27,7 +27,7 @@ var layers = []layer{
 	{"access", []string{"internal/access"}, []string{"base", "hostname", "link", "domain", "idle"}},
 	{"volume", []string{"internal/volume"}, []string{"base", "text", "domain", "idle", "access"}},
 	{"volume test", []string{"internal/volume/volumetest"}, []string{"base", "volume"}},
-	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/backup", "internal/ide", "internal/lastview", "internal/services", "internal/tunnel", "internal/visibility"}, []string{"base", "archive", "hostname", "link", "domain", "idle", "access", "repository"}},
+	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/backup", "internal/ide", "internal/lastuse", "internal/lastview", "internal/services", "internal/tunnel", "internal/visibility"}, []string{"base", "archive", "hostname", "link", "domain", "idle", "access", "repository"}},
 	{"snapshot", []string{"internal/snapshot"}, []string{"base", "archive", "hostname", "domain"}},
 	{"update", []string{"internal/update"}, []string{"base", "domain", "idle", "access", "snapshot"}},
 	{"update test", []string{"internal/update/updatetest"}, []string{"base", "update"}},

@@ -14,6 +14,7 @@ package files
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,8 +82,11 @@ func (s *Service) call(ctx context.Context, h access.Handle, doing string, limit
 func open(ctx context.Context, h access.Handle, doing string) (*access.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return h.Open(ctx, idle.Use{Kind: idle.Files, Detail: doing})
+	return h.Open(ctx, idle.Use{Kind: idle.Files, Detail: doing, Looks: slices.Contains(looks, doing)})
 }
+
+// looks are the calls by which a page shows what there is.
+var looks = []string{"stat", "list", "search", "trash"}
 
 // enterCall counts a call in as soon as there is room: a page asks for all the folders that it shows at once. The caller must call
 // leave.

@@ -60,6 +60,9 @@ type Use struct {
 	// Unattended marks what may be a forgotten page's doing. It counts only while the sandbox's last attended use is at
 	// most Attention ago, and not between Dismiss and the next attended use.
 	Unattended bool
+	// Looks marks what a page of the sandbox does to show what is in it, as when it opens. It counts like any other use, but the sandbox
+	// is not thought of as having been used by it (access.Control.Noting).
+	Looks bool
 }
 
 // Reason is something that uses a sandbox now.

@@ -308,6 +308,28 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("not one is being resized: %+v, %v", list, err)
 		}
 	},
+	23: func(t *testing.T, d *DB) {
+		uses, err := d.LastUses().LastUses(t.Context())
+		if at := uses["00000000000000aa"]; err != nil || at.UnixMicro() != 1_800_000_000_000_000 {
+			t.Errorf("last uses %v, %v", uses, err)
+		}
+	},
+}
+
+func TestMigrate_SandboxesFromBeforeCountAsUsed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandboxd.db")
+	makeVersion(t, path, 22)
+	d := upgraded(t, path)
+	uses, err := d.LastUses().LastUses(t.Context())
+	list, _, listed := d.Sandboxes().List(t.Context(), sandbox.Filter{})
+	if err != nil || listed != nil || len(list) == 0 {
+		t.Fatalf("%d sandboxes, %v, %v", len(list), err, listed)
+	}
+	for _, s := range list {
+		if !uses[s.ID].Equal(s.Changed) {
+			t.Errorf("%s was used at %s, want %s", s.Name, uses[s.ID], s.Changed)
+		}
+	}
 }
 
 func TestMigrate_PooledSandboxKeepsWhatItWasMadeFrom(t *testing.T) {

@@ -16,6 +16,7 @@ import "./theme.js";
 import "./times.js";
 
 if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
+if (document.getElementById("many")) import("./list.js");
 if (document.querySelector("template-editor")) import("../templates/edit.js");
 if (document.querySelector("[data-archive-upload]")) import("./archive_upload.js");
 
