@@ -308,6 +308,7 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("not one is being resized: %+v, %v", list, err)
 		}
 	},
+	23: func(*testing.T, *DB) {},
 }
 
 func TestMigrate_PooledSandboxKeepsWhatItWasMadeFrom(t *testing.T) {
