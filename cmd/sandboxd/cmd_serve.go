@@ -137,6 +137,7 @@ func serve(ctx context.Context, c *Config, log logger, out io.Writer) (err error
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error { return a.links.Run(under) })
 	g.Go(func() error { return a.images.Run(under) })
+	g.Go(func() error { return a.times.Run(under) })
 	g.Go(func() error { return a.logs.Run(under) })
 	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })

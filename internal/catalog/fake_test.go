@@ -24,6 +24,7 @@ type fakeEngine struct {
 	output []string         // of the last step of every build
 	asked  int              // calls of HasImage
 	down   error
+	cached bool // every step finds its result
 }
 
 const buildTime = time.Minute
@@ -46,7 +47,7 @@ func (e *fakeEngine) HasImage(_ context.Context, ref string) (bool, error) {
 func (e *fakeEngine) BuildImage(ctx context.Context, b Build, out func(BuildEvent)) error {
 	repository, _, _ := strings.Cut(b.Tag, ":")
 	for step := 1; step <= 2; step++ {
-		out(BuildEvent{Step: step, Steps: 2, Line: "Step of " + repository})
+		out(BuildEvent{Step: step, Steps: 2, Line: "Step of " + repository, Cached: e.cached})
 		if err := e.pause(ctx, buildTime/2); err != nil {
 			return err
 		}

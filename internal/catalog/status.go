@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Status says how the image of a template stands now. It asks the engine once. An engine that does not answer is
+// Status says how the image of a template stands now. It asks the engine once, and of an image that is not there some times more. An engine that does not answer is
 // told in Problem, with the state that is known without it.
 func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	i.mu.Lock()
@@ -30,7 +30,11 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 		return ImageStatus{State: ImageFailed, Problem: fault.Message(err)}
 	}
 	present, older, err := i.lookUp(ctx, r)
-	return settled(r.ref, last, present, older, err)
+	s := settled(r.ref, last, present, older, err)
+	if s.State != ImageBuilt {
+		s.Expected = i.expected(ctx, r)
+	}
+	return s
 }
 
 // lookUp asks the engine for r's image, and for older ones of the same template.

@@ -23,7 +23,7 @@ func TestStatus_MissingBuildingBuiltStale(t *testing.T) {
 		}
 		time.Sleep(buildTime * 3 / 4)
 		synctest.Wait()
-		if s := r.state("base", ImageBuilding); s.Step != 2 || s.Steps != 3 || s.Progress != 1.0/3 {
+		if s := r.state("base", ImageBuilding); s.Step != 2 || s.Steps != 3 || s.Progress < 0.9 || s.Progress > 0.93 { // it takes longer than is guessed
 			r.t.Errorf("status is %+v", s)
 		}
 		time.Sleep(buildTime)
