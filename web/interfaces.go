@@ -29,6 +29,7 @@ type Sandboxes interface {
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
 	Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error)
 	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
+	Cancel(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) // of a create; Conflict when it was too late
 
 	Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Stop(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)

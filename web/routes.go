@@ -347,6 +347,7 @@ func (s *Server) sandboxPages() []route {
 		{get, "/new", signedIn, page(s.sandboxes.pageNew)},
 		{post, "/sandboxes", signedIn, form(s.sandboxes.submitNew, s.sandboxes.againNew)},
 		{get, "/sandboxes/:name", signedIn, page(s.workspace.pageWorkspace)},
+		{post, "/sandboxes/:name/cancel", signedIn, form(s.sandboxes.submitCancelNew, nil)},
 		{post, "/sandboxes/:name/start", signedIn, form(s.workspace.submitPower(boxes.Start), nil)},
 		{post, "/sandboxes/:name/stop", signedIn, form(s.workspace.submitPower(boxes.Stop), nil)},
 		{post, "/sandboxes/:name/restart", signedIn, form(s.workspace.submitPower(boxes.Restart), nil)},
