@@ -18,7 +18,8 @@ type (
 	ideHandlers      struct{ *Server }
 	accountHandlers  struct{ *Server } // signing in, users and tokens
 	templateHandlers struct{ *Server } // and their images
-	sandboxHandlers  struct {          // their list, what they are, and their power
+	sandboxHandlers  struct{ *Server } // their list, what they are, and their power
+	creationHandlers struct {          // the form for a new one
 		*Server
 		typed typedForms
 	}
@@ -61,6 +62,7 @@ type handlers struct {
 	templates     *templateHandlers
 	ownTemplates  *ownTemplateHandlers
 	sandboxes     *sandboxHandlers
+	creation      *creationHandlers
 	workspace     *workspaceHandlers
 	size          *sizeHandlers
 	rest          *restHandlers
@@ -87,7 +89,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{Server: s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, creation: &creationHandlers{Server: s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},

@@ -49,7 +49,7 @@ func below(v view, what string) []*html.Node {
 func chosenTemplate(t *testing.T, page view) string {
 	t.Helper()
 	chosen := "nothing"
-	for _, c := range below(page, ".choice input") {
+	for _, c := range below(page, ".template-choice input") {
 		if hasAttr(c, "checked") {
 			chosen = attr(c, "value")
 		}
@@ -66,8 +66,8 @@ func TestNew_BeginsWithNameAndTemplateAndHasOneButton(t *testing.T) {
 	if buttons := below(page, "form.form button"); len(buttons) != 1 || textOf(buttons[0]) != "Create sandbox" {
 		t.Errorf("%d buttons create", len(buttons))
 	}
-	if len(page.all(".choice")) != 5 || chosenTemplate(t, page) != "base" {
-		t.Errorf("%d choices, chosen is %q", len(page.all(".choice")), chosenTemplate(t, page))
+	if len(page.all(".template-choice")) != 5 || chosenTemplate(t, page) != "base" {
+		t.Errorf("%d choices, chosen is %q", len(page.all(".template-choice")), chosenTemplate(t, page))
 	}
 	if got := attr(page.need("#new-memory"), "placeholder"); got != "2 GiB" {
 		t.Errorf("without an entry it gets %q", got)

@@ -26,7 +26,7 @@ import (
 const cardsTime = time.Second
 
 // cards are the templates to create from: those that are not broken. The engine is asked after all images at the same time.
-func (s *sandboxHandlers) cards(ctx context.Context) []views.Card {
+func (s *creationHandlers) cards(ctx context.Context) []views.Card {
 	ctx, cancel := context.WithTimeout(ctx, cardsTime)
 	defer cancel()
 	entries := slices.DeleteFunc(slices.Clone(s.cfg.Templates.List()), func(e catalog.Entry) bool { return e.Problem != nil })
@@ -45,7 +45,7 @@ func (s *sandboxHandlers) cards(ctx context.Context) []views.Card {
 }
 
 // menuCards are the same for a menu, which says nothing of images.
-func (s *sandboxHandlers) menuCards() (cards []views.Card) {
+func (s *creationHandlers) menuCards() (cards []views.Card) {
 	for _, e := range s.cfg.Templates.List() {
 		if e.Problem == nil {
 			cards = append(cards, cardOf(e.Template))
@@ -101,7 +101,7 @@ func coresText(n float64) string {
 }
 
 // pageNew shows the form; a script gets it as a sheet. To a person who has cancelled a creation it shows what was typed.
-func (s *sandboxHandlers) pageNew(ctx context.Context, r *request) (templ.Component, error) {
+func (s *creationHandlers) pageNew(ctx context.Context, r *request) (templ.Component, error) {
 	if typed := s.typed.of(r.query("again"), r.who.User.ID); typed != nil {
 		r.http.PostForm = typed
 		n, _ := s.filledNew(ctx, r, nil)
@@ -110,7 +110,7 @@ func (s *sandboxHandlers) pageNew(ctx context.Context, r *request) (templ.Compon
 	return s.newForm(ctx, r, views.New{}), nil
 }
 
-func (s *sandboxHandlers) newForm(ctx context.Context, r *request, n views.New) templ.Component {
+func (s *creationHandlers) newForm(ctx context.Context, r *request, n views.New) templ.Component {
 	n.Cards, n.Example, n.Size.Limited = s.cards(ctx), "quiet-otter", s.cfg.Pool != nil
 	n.Longest, n.Address = hostname.MaxName, strings.Replace(s.cfg.Hosts.TerminalURL(addressName), addressName, "{name}", 1)
 	plain := catalog.PlainImage("")
@@ -131,7 +131,7 @@ const addressName = "name"
 
 // choose marks the template that is chosen: the one of the form or of the page's address, else that of the person's newest sandbox, else
 // the first.
-func (s *sandboxHandlers) choose(ctx context.Context, r *request, n *views.New) {
+func (s *creationHandlers) choose(ctx context.Context, r *request, n *views.New) {
 	want := cmp.Or(r.form("template"), r.query("template"))
 	if want == "" && n.Image.Value+n.Image.Fault != "" || len(n.Cards) == 0 {
 		n.Plain.Chosen, n.Default = true, n.Plain.Default
@@ -153,7 +153,7 @@ func newChoices() views.RestChoices {
 }
 
 // submitNew makes a sandbox and leads to its page, which shows how it comes along.
-func (s *sandboxHandlers) submitNew(ctx context.Context, r *request) (string, error) {
+func (s *creationHandlers) submitNew(ctx context.Context, r *request) (string, error) {
 	ask, err := readNew(r)
 	if err != nil {
 		return "", err
@@ -173,7 +173,7 @@ func (s *sandboxHandlers) submitNew(ctx context.Context, r *request) (string, er
 }
 
 // submitCancelNew ends the creation of a sandbox, and leads back to its form. A build that only it has waited for ends, too.
-func (s *sandboxHandlers) submitCancelNew(ctx context.Context, r *request) (string, error) {
+func (s *creationHandlers) submitCancelNew(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
@@ -196,12 +196,12 @@ const resendTime = 10 * time.Second
 
 // justMade says whether a create that found what it asks for has found its own: one that is new, or still to be made
 // in the place of one that is being deleted.
-func (s *sandboxHandlers) justMade(box sandbox.Sandbox) bool {
+func (s *creationHandlers) justMade(box sandbox.Sandbox) bool {
 	return box.State == sandbox.Deleting || s.cfg.Now().Sub(box.Created) <= resendTime
 }
 
 // nameTaken says beside the name that there is one of it already, as far as the person may know of that; else cause.
-func (s *sandboxHandlers) nameTaken(ctx context.Context, r *request, name string, cause error) error {
+func (s *creationHandlers) nameTaken(ctx context.Context, r *request, name string, cause error) error {
 	taken := &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is already a sandbox with this name: open it, or choose another name."}
 	if _, err := s.resolve(ctx, r.who, name); err != nil {
 		taken.Message, taken.Err = fault.Message(cause), cause
@@ -291,7 +291,7 @@ func readEnv(text string) (map[string]string, error) {
 }
 
 // againNew shows the form again with its values and errors.
-func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *creationHandlers) againNew(ctx context.Context, r *request, err error) (templ.Component, error) {
 	n, general := s.filledNew(ctx, r, err)
 	n.Fault = general
 	if h, missing := s.resolve(ctx, r.who, r.field("name")); missing == nil && fault.Is(err, fault.Conflict) && n.Name.Fault != "" {
@@ -302,7 +302,7 @@ func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (
 
 // filledNew is the form with what was posted, and the messages of err beside the fields that they are about. It gives a message back that
 // is about none of them.
-func (s *sandboxHandlers) filledNew(_ context.Context, r *request, err error) (n views.New, general string) {
+func (s *creationHandlers) filledNew(_ context.Context, r *request, err error) (n views.New, general string) {
 	n.Rest = newChoices()
 	fields := map[string]*views.Field{
 		"label": &n.Label, "name": &n.Name, "cpus": &n.Size.CPUs, "memory": &n.Size.Memory, "pids": &n.Size.Pids,

@@ -154,7 +154,7 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {
-			v.None, v.Gallery = false, p.server.sandboxes.cards(ctx)
+			v.None, v.Gallery = false, p.server.creation.cards(ctx)
 		}
 	}
 	if l.total <= pageRows {
@@ -184,7 +184,7 @@ func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.
 		return templ.Join(views.ListPart(part), views.Part("chips", views.Replace, views.Chips(l.chips()))), nil
 	}
 	frame := s.frame(r, "Sandboxes", "sandboxes")
-	frame.Followed, frame.New = true, s.menuCards()
+	frame.Followed, frame.New = true, s.creation.menuCards()
 	return views.SandboxesPage(views.Sandboxes{
 		Frame: frame, Filter: l.chips(), List: part, Orphans: s.orphans.notice(r),
 	}), nil

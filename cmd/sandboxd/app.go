@@ -135,8 +135,7 @@ func (a *app) open(ctx context.Context) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
-	a.accounts = newAccounts(a.db)
-	a.times = pace.Open(ctx, a.db.Times(), a.log)
+	a.accounts, a.times = newAccounts(a.db), pace.Open(ctx, a.db.Times(), a.log)
 	a.links = link.NewHub(linkPath(c), a.log)
 	if a.storage, err = openStorage(ctx, c, a.log); err != nil {
 		return err

@@ -137,12 +137,11 @@ func serve(ctx context.Context, c *Config, log logger, out io.Writer) (err error
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error { return a.links.Run(under) })
 	g.Go(func() error { return a.images.Run(under) })
-	g.Go(func() error { return a.times.Run(under) })
 	g.Go(func() error { return a.logs.Run(under) })
 	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	for _, run := range []func(context.Context) error{
-		a.prebuild, a.reaper.Run, a.ports.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run, a.repositories.Run, a.backups.Run, a.schedules.Run, a.templates.Run, a.snapshots.Run, forgetSnapshots(a), a.volumes.Run, a.updates.Run,
+		a.prebuild, a.times.Run, a.reaper.Run, a.ports.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run, a.repositories.Run, a.backups.Run, a.schedules.Run, a.templates.Run, a.snapshots.Run, forgetSnapshots(a), a.volumes.Run, a.updates.Run,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}

@@ -52,7 +52,7 @@ type Images struct {
 	root       func(id string) string
 	made       func(pulled bool, took time.Duration, err error)
 	records    Records
-	times      *pace.Times
+	estimates  estimates
 	bus        *event.Bus[ImageEvent]
 	builds     chan *job
 	pulls      chan *job
@@ -81,7 +81,7 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 		o.Root = func(string) string { return "" }
 	}
 	return &Images{
-		root: o.Root, catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records, times: o.Times,
+		root: o.Root, catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records, estimates: estimates{o.Times},
 		bus:    event.NewBus[ImageEvent](imageBacklog),
 		builds: make(chan *job, queueLength), pulls: make(chan *job, queueLength),
 		jobs: map[string]*job{}, past: map[string]*history{},
@@ -132,7 +132,7 @@ func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)
 		return r.ref, nil
 	}
 	events := make(chan BuildEvent, listenerBuffer)
-	f, err := i.join(i.newJob(r), events)
+	f, err := i.join(newJob(r, i.estimates.lengths(r)), events)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +163,7 @@ func (i *Images) Build(name string, o Order) error {
 	if err != nil {
 		return err
 	}
-	f := i.newJob(r)
+	f := newJob(r, i.estimates.lengths(r))
 	f.forced, f.order = true, o
 	_, err = i.join(f, nil)
 	return err
@@ -314,7 +314,7 @@ func (i *Images) ask(ctx context.Context, f *job, before load) (err error) {
 	if err == nil {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.noteStep(f, time.Now())
+		i.estimates.noteStep(f, time.Now())
 	}
 	return err
 }
@@ -331,7 +331,7 @@ func (i *Images) makeNeeds(ctx, life context.Context, f *job) (done load, err er
 	done = f.lead
 	all := done.plus(load{len(f.plan), pace.Sum(f.plan)})
 	for _, r := range missing {
-		all = all.plus(i.loadOf(r))
+		all = all.plus(i.estimates.loadOf(r))
 	}
 	i.mu.Lock()
 	f.at.all = all
@@ -412,7 +412,7 @@ func (i *Images) adopt(dependent *job, r *recipe, before load) (*job, error) {
 	}
 	f, found := i.jobs[r.ref]
 	if !found {
-		f = i.newJob(r)
+		f = newJob(r, i.estimates.lengths(r))
 		f.forced = dependent.order.Pull && r.docker == nil
 		f.order = Order{Why: WhyBase, By: dependent.recipe.name}
 		i.register(f)

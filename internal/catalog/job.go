@@ -56,8 +56,8 @@ func (a progress) pace() pace.Pace {
 	return pace.Pace{Began: a.since, Total: a.all.length, Done: a.before, Step: a.length, Since: a.point.since, Part: a.part}
 }
 
-func (i *Images) newJob(r *recipe) *job {
-	plan := i.lengths(r)
+// newJob makes the job of a recipe whose steps take as long as plan says.
+func newJob(r *recipe, plan []pace.Length) *job {
 	return &job{
 		recipe: r, done: make(chan struct{}), listeners: map[chan BuildEvent]struct{}{}, dependents: map[*job]load{}, plan: plan,
 		at: progress{all: load{len(plan), pace.Sum(plan)}, since: time.Now()},
@@ -92,7 +92,7 @@ func (i *Images) emit(f *job, e BuildEvent, before load) {
 	e.Line = CleanLine(e.Line)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.turn(f, e.Step)
+	f.turn(e.Step, i.estimates)
 	f.at.cached = f.at.cached || e.Cached
 	own := min(max(f.at.own, 1), len(f.plan))
 	e.Step, e.Steps = own+before.steps, len(f.plan)+before.steps
@@ -103,7 +103,7 @@ func (i *Images) emit(f *job, e BuildEvent, before load) {
 }
 
 // turn notes that f is at a step of its own now, and how long the one before it took. It needs mu.
-func (i *Images) turn(f *job, step int) {
+func (f *job) turn(step int, e estimates) {
 	now := time.Now()
 	if f.at.began.IsZero() {
 		f.at.began = now
@@ -112,7 +112,7 @@ func (i *Images) turn(f *job, step int) {
 		return
 	}
 	if f.at.own > 0 {
-		i.noteStep(f, now)
+		e.noteStep(f, now)
 		f.at.began = now
 	}
 	f.at.own, f.at.cached = step, false

@@ -36,6 +36,9 @@ func (i instruction) guess() time.Duration {
 	return noteGuess
 }
 
+// estimates say how long the steps of recipes take.
+type estimates struct{ times *pace.Times }
+
 // keyDigits is how much of the hash of an instruction names it among those of its template.
 const keyDigits = 12
 
@@ -56,7 +59,7 @@ func (r *recipe) stepKey(n int) (key, alike string) {
 }
 
 // lengths gives how long each step of a recipe takes that does not find its result there.
-func (i *Images) lengths(r *recipe) []pace.Length {
+func (e estimates) lengths(r *recipe) []pace.Length {
 	list := make([]pace.Length, r.steps())
 	for n := range list {
 		guess := noteGuess
@@ -66,22 +69,22 @@ func (i *Images) lengths(r *recipe) []pace.Length {
 			guess = r.docker.Steps[n].guess()
 		}
 		key, alike := r.stepKey(n + 1)
-		if list[n] = i.times.Length(key, guess); list[n].Measured == 0 && alike != "" {
-			list[n] = i.times.Length(alike, guess)
+		if list[n] = e.times.Length(key, guess); list[n].Measured == 0 && alike != "" {
+			list[n] = e.times.Length(alike, guess)
 		}
 	}
 	return list
 }
 
-// noteStep notes how long the present step of f took until now, unless it only found its result. It needs mu.
-func (i *Images) noteStep(f *job, now time.Time) {
+// noteStep notes how long the present step of f took until now, unless it only found its result.
+func (e estimates) noteStep(f *job, now time.Time) {
 	if f.at.cached {
 		return
 	}
 	key, alike := f.recipe.stepKey(max(f.at.own, 1))
-	i.times.Note(key, now.Sub(f.at.began))
+	e.times.Note(key, now.Sub(f.at.began))
 	if alike != "" {
-		i.times.Note(alike, now.Sub(f.at.began))
+		e.times.Note(alike, now.Sub(f.at.began))
 	}
 }
 
@@ -94,15 +97,15 @@ type load struct {
 func (l load) plus(o load) load { return load{l.steps + o.steps, l.length.Plus(o.length)} }
 
 // loadOf is how much work it is to make a recipe's image.
-func (i *Images) loadOf(r *recipe) load { return load{r.steps(), pace.Sum(i.lengths(r))} }
+func (e estimates) loadOf(r *recipe) load { return load{r.steps(), pace.Sum(e.lengths(r))} }
 
 // expected gives how long it takes until r's image is there, with all below it that is missing. An engine that does not answer makes it
 // seem shorter.
 func (i *Images) expected(ctx context.Context, r *recipe) pace.Length {
-	length := i.loadOf(r).length
+	length := i.estimates.loadOf(r).length
 	missing, _ := i.missing(ctx, r)
 	for _, m := range missing {
-		length = length.Plus(i.loadOf(m).length)
+		length = length.Plus(i.estimates.loadOf(m).length)
 	}
 	return length
 }

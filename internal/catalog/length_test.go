@@ -24,7 +24,7 @@ func timed(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	bubble(t, func(r *rig) {
 		write(r.t, filepath.Join(r.dir, "top/Dockerfile"), "ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n") // as many steps as the engine tells of
-		r.times = pace.Open(r.t.Context(), noTimes{}, slog.New(slog.DiscardHandler))
+		r.estimates.times = pace.Open(r.t.Context(), noTimes{}, slog.New(slog.DiscardHandler))
 		test(r)
 	})
 }

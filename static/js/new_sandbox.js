@@ -57,7 +57,7 @@ if (globalThis.document?.addEventListener) {
   document.addEventListener("keydown", enter);
   document.addEventListener("change", (event) => {
     named(event, false);
-    if (event.target.matches?.('.choice input[name="template"]')) tellSize(event.target);
+    if (event.target.matches?.('.template-choice input')) tellSize(event.target);
   });
   document.addEventListener("submit", (event) => {
     const input = event.target.querySelector?.("input[data-slug]");
