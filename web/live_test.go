@@ -268,6 +268,15 @@ func TestLiveList_FirstAndLastTurnTheWholeList(t *testing.T) {
 	}
 }
 
+func TestLiveList_TellsOfImagesWhereItHasCards(t *testing.T) {
+	s := newStage(t)
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
+	s.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: catalog.ImageStatus{State: catalog.ImageMissing, Expected: pace.Length{Time: time.Minute}}})
+	if e := f.next(); !has(e, "card-image-base outerHTML") || !strings.Contains(e, "about 1 min (estimate)") {
+		t.Errorf("an image: %s", e)
+	}
+}
+
 func TestLiveList_SendsBurstsTogether(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Creating })

@@ -82,7 +82,10 @@ func cardImage(t catalog.Template, st catalog.ImageStatus, now time.Time) views.
 	case st.State == catalog.ImageBuilding:
 		return views.State{Tone: "busy", Icon: "state-busy", Text: "Building its image: " + leftText(st.Pace, now)}
 	case st.State == catalog.ImageFailed:
-		wait.Tone, wait.Icon, wait.Text = "bad", "state-failed", "Its last build failed. Tries again: "+lengthText(st.Expected)
+		wait.Tone, wait.Icon, wait.Text = "bad", "state-failed", "Its last build failed."
+		if st.Expected.Time > 0 { // an event does not tell
+			wait.Text += " Tries again: " + lengthText(st.Expected)
+		}
 	case st.Problem != "":
 		wait.Text = "The container engine does not answer"
 	}

@@ -23,6 +23,7 @@ type fakeEngine struct {
 	fail   map[string]error // by repository or reference
 	output []string         // of the last step of every build
 	asked  int              // calls of HasImage
+	listed int              // calls of ImageTags
 	down   error
 	cached bool // every step finds its result
 }
@@ -83,6 +84,7 @@ func (e *fakeEngine) PullImage(ctx context.Context, ref string, out func(BuildEv
 func (e *fakeEngine) ImageTags(_ context.Context, repository string) ([]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.listed++
 	tags := slices.Sorted(maps.Keys(e.images))
 	return slices.DeleteFunc(tags, func(ref string) bool { return !strings.HasPrefix(ref, repository+":") }), e.down
 }

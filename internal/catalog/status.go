@@ -3,12 +3,11 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"sandboxd/internal/fault"
 )
 
-// Status says how the image of a template stands now. It asks the engine once, and of an image that is not there some times more. An engine that does not answer is
+// Status says how the image of a template stands now. It asks the engine once, and some times more of an image that is not there. An engine that does not answer is
 // told in Problem, with the state that is known without it.
 func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	i.mu.Lock()
@@ -31,7 +30,7 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	}
 	present, older, err := i.lookUp(ctx, r)
 	s := settled(r.ref, last, present, older, err)
-	if s.State != ImageBuilt {
+	if s.State != ImageBuilt && err == nil {
 		s.Expected = i.expected(ctx, r)
 	}
 	return s
@@ -39,8 +38,8 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 
 // lookUp asks the engine for r's image, and for older ones of the same template.
 func (i *Images) lookUp(ctx context.Context, r *recipe) (present, older bool, err error) {
-	if r.docker == nil {
-		present, err = i.has(ctx, r.ref)
+	present, err = i.has(ctx, r.ref) // a list takes an engine with many images a hundred times as long
+	if present || err != nil || r.docker == nil {
 		return present, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -49,7 +48,7 @@ func (i *Images) lookUp(ctx context.Context, r *recipe) (present, older bool, er
 	if err != nil {
 		return false, false, fmt.Errorf("list images of template %s: %w", r.name, err)
 	}
-	return slices.Contains(tags, r.ref), len(tags) > 0, nil
+	return false, len(tags) > 0, nil
 }
 
 // settled gives the status of an image that nobody is building.

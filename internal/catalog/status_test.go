@@ -193,3 +193,19 @@ func TestTag_DoesNotDependOnHowUnusedSandboxesAreKept(t *testing.T) {
 		}
 	}
 }
+
+// TestStatus_OfABuiltImageIsOneShortQuestion, since pages ask it of every template.
+func TestStatus_OfABuiltImageIsOneShortQuestion(t *testing.T) {
+	bubble(t, func(r *rig) {
+		if _, err := r.ensure("top"); err != nil {
+			t.Fatal(err)
+		}
+		r.engine.set(func() { r.engine.asked, r.engine.listed = 0, 0 })
+		r.state("top", ImageBuilt)
+		r.engine.set(func() {
+			if r.engine.asked != 1 || r.engine.listed != 0 {
+				t.Errorf("the engine was asked %d times and listed images %d times", r.engine.asked, r.engine.listed)
+			}
+		})
+	})
+}
