@@ -36,12 +36,17 @@ func (r *remover) Cancel(ctx context.Context, ref Ref) (Sandbox, error) {
 		return Sandbox{}, err
 	}
 	r.turns.interrupt(ref, errDeleted)
-	return r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+	ended, err := r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 		if s.State != Creating && s.State != Deleting {
 			return tooLate(s)
 		}
 		return r.delete(ctx, s, accept)
 	})
+	if fault.Is(err, fault.Gone) { // it was quick
+		s.State = Deleting
+		return s, nil
+	}
+	return ended, err
 }
 
 func tooLate(s Sandbox) error {
