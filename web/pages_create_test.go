@@ -96,6 +96,7 @@ func TestNew_CardsSayWhetherTheImageIsThereAndHowLongItTakes(t *testing.T) {
 		{catalog.ImageStatus{State: catalog.ImageMissing, Expected: measured}, "Builds its image first: about 3 min, as last time"},
 		{catalog.ImageStatus{State: catalog.ImageStale, Expected: pace.Length{Time: 47 * time.Second}}, "Builds its image first: about 45 s (estimate)"},
 		{catalog.ImageStatus{State: catalog.ImageFailed, Problem: "No.", Expected: measured}, "Its last build failed. Tries again: about 3 min, as last time"},
+		{catalog.ImageStatus{State: catalog.ImageFailed, Problem: "Cancelled.", Cancelled: true, Expected: measured}, "Builds its image first: about 3 min, as last time"},
 		{catalog.ImageStatus{State: catalog.ImageMissing, Problem: "It does not answer."}, "The container engine does not answer"},
 		{catalog.ImageStatus{State: catalog.ImageBuilding, Pace: pace.Pace{Total: measured, Done: 100 * time.Second, Step: time.Minute, Since: stageTime}}, "Building its image: about 2 min left"},
 	} {

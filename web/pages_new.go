@@ -81,6 +81,9 @@ func cardImage(t catalog.Template, st catalog.ImageStatus, now time.Time) views.
 		return views.State{Tone: "good", Icon: "state-done", Text: "Image ready"}
 	case st.State == catalog.ImageBuilding:
 		return views.State{Tone: "busy", Icon: "state-busy", Text: "Building its image: " + leftText(st.Pace, now)}
+	case st.Cancelled && st.Expected.Time == 0: // an event does not tell
+		wait.Text = "Builds its image first"
+	case st.Cancelled:
 	case st.State == catalog.ImageFailed:
 		wait.Tone, wait.Icon, wait.Text = "bad", "state-failed", "Its last build failed."
 		if st.Expected.Time > 0 { // an event does not tell

@@ -69,6 +69,8 @@ type history struct {
 	ref     string
 	problem string // why it failed, or ""
 	since   time.Time
+
+	cancelled bool // that is why
 }
 
 // NewImages makes an Images. It does no I/O; nothing is built before Run.
@@ -446,7 +448,7 @@ func (i *Images) conclude(f *job, err error) {
 	line, _, _ := strings.Cut(status.Problem, "\n") // the rest is in the log already
 	line = CleanLine(line)
 	if h := i.past[f.recipe.name]; h != nil && h.ref == f.recipe.ref {
-		h.problem, h.since = status.Problem, status.Since
+		h.problem, h.since, h.cancelled = status.Problem, status.Since, status.Cancelled
 		if line != "" {
 			h.log.add(line)
 		}

@@ -71,7 +71,7 @@ type ImageStatus struct {
 	State     ImageState
 	Ref       string // the reference that sandboxes made now would use
 	Problem   string
-	Cancelled bool // in an event of ImageFailed: a user wanted that
+	Cancelled bool // with ImageFailed: a user wanted that
 	Step      int  // while building
 	Steps     int
 	Progress  float64 // 0 to 1 while building

@@ -17,7 +17,7 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	}
 	last := history{}
 	if h := i.past[name]; h != nil {
-		last = history{ref: h.ref, problem: h.problem, since: h.since}
+		last = history{ref: h.ref, problem: h.problem, since: h.since, cancelled: h.cancelled}
 	}
 	i.mu.Unlock()
 	t, err := i.catalog.Template(name)
@@ -61,7 +61,7 @@ func settled(ref string, last history, present, older bool, err error) ImageStat
 	case present: // whatever came of a later rebuild
 		s.State, s.Progress = ImageBuilt, 1
 	case s.Problem != "":
-		s.State = ImageFailed
+		s.State, s.Cancelled = ImageFailed, last.cancelled
 	case err != nil:
 		s.Problem = fault.Message(err)
 	case older:
