@@ -111,6 +111,16 @@ func TestNew_CardsSayWhetherTheImageIsThereAndHowLongItTakes(t *testing.T) {
 	}
 }
 
+func TestTemplates_SayHowLongAnImageTakesThatIsNotThere(t *testing.T) {
+	s := newStage(t)
+	s.images.mu.Lock()
+	s.images.status = catalog.ImageStatus{State: catalog.ImageMissing, Expected: pace.Length{Time: 200 * time.Second}}
+	s.images.mu.Unlock()
+	if got := textOf(s.get("ada", "/templates").need(".image-why")); got != "takes about 3 min (estimate)" {
+		t.Errorf("a card says %q", got)
+	}
+}
+
 func TestSandboxes_TheMenuBesideTheButtonCreatesWithOneClick(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)

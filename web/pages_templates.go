@@ -40,6 +40,9 @@ func imageState(st catalog.ImageStatus, now time.Time) views.State {
 		look = views.State{Tone: "still", Icon: "state-todo", Text: string(st.State)}
 	}
 	look.Bar = views.BarNone
+	if st.State == catalog.ImageMissing && st.Expected.Time > 0 {
+		look.Why = "takes " + lengthText(st.Expected)
+	}
 	look.Why = cmp.Or(st.Problem, look.Why)
 	if st.State != catalog.ImageBuilding {
 		return look
