@@ -184,7 +184,10 @@ func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.
 		return templ.Join(views.ListPart(part), views.Part("chips", views.Replace, views.Chips(l.chips()))), nil
 	}
 	frame := s.frame(r, "Sandboxes", "sandboxes")
-	frame.Followed, frame.New = true, s.creation.menuCards()
+	frame.Followed = true
+	if len(part.Gallery) == 0 { // whose cards do the same
+		frame.New = s.creation.menuCards()
+	}
 	return views.SandboxesPage(views.Sandboxes{
 		Frame: frame, Filter: l.chips(), List: part, Orphans: s.orphans.notice(r),
 	}), nil
