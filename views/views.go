@@ -20,6 +20,7 @@ type Frame struct {
 	Alerts   int    // how many fire
 	Here     string // path and query of this page, to come back to
 	Plots    bool   // it has plots
+	New      []Card // templates that the menu beside the button for a new sandbox has; none for no menu
 }
 
 // awaited names the scripts of the page.
@@ -89,8 +90,9 @@ type State struct {
 	Why   string // the cause or the work in progress, or ""
 	Notes []Note // where there is no Why: what keeps it there and what comes next, in order
 	Title string // Notes in full, for the tooltip; or ""
-	// Bar says how to draw progress: BarNone, BarUnknown, or percent done.
-	Bar int
+	// Bar says how to draw progress: BarNone, BarUnknown, or percent done. Where Pace is known it is drawn instead.
+	Bar  int
+	Pace Pace
 }
 
 // Note is a few words beside a state, with the time that ends them: "freezes" and "in 12 min". Either may be empty.
@@ -133,4 +135,4 @@ type Field struct {
 
 // percent gives a bar's value as an attribute.
 func (s State) unknown() bool { return s.Bar == BarUnknown }
-func (s State) barred() bool  { return s.Bar > BarNone }
+func (s State) barred() bool  { return s.Bar > BarNone || s.Pace.on() }

@@ -70,6 +70,7 @@ var recordings = []recording{
 	{post, "/sandboxes/:name/delete", "sandbox.delete", nil, ""},
 	{post, "/sandboxes/:name/rename", "sandbox.rename", entered("label"), ""},
 	{post, "/sandboxes/:name/start", "sandbox.start", nil, ""},
+	{post, "/sandboxes/:name/cancel", "sandbox.delete", nil, ""}, // what there is of it
 	{post, "/sandboxes/:name/stop", "sandbox.stop", nil, ""},
 	{post, "/sandboxes/:name/restart", "sandbox.restart", nil, ""},
 	{post, "/sandboxes/:name/sleep", activity.SandboxSleep, nil, ""},

@@ -14,8 +14,8 @@ func TestBuild_IsForAdmins(t *testing.T) {
 	w := newWorld(t)
 	w.call("ada", "POST", "/api/v1/templates/base/build", "").problem(403, "forbidden", "")
 	got := w.call("root", "POST", "/api/v1/templates/base/build", "").is(202)
-	if l := got.Header().Get("Location"); l != "/api/v1/templates/base/build" || w.images.builds != 1 {
-		t.Errorf("%d builds, location %q", w.images.builds, l)
+	if l := got.Header().Get("Location"); l != "/api/v1/templates/base/build" || w.images.built != 1 {
+		t.Errorf("%d builds, location %q", w.images.built, l)
 	}
 	w.call("root", "POST", "/api/v1/templates/nope/build", "").problem(404, "not_found", "")
 	w.call("ada", "GET", "/api/v1/templates/nope", "").problem(404, "not_found", "")
@@ -59,7 +59,7 @@ func TestBuildLog_OfWhatIsBuiltEndsAtOnce(t *testing.T) {
 	w.images.log = []string{"one"}
 	got := w.call("ada", "GET", "/api/v1/templates/base/build", "", "Accept", "application/x-ndjson").is(200)
 	want := `{"type":"line","line":"one"}` + "\n" +
-		`{"type":"image","image":{"state":"built","problem":"","step":0,"steps":0,"progress":1}}` + "\n"
+		`{"type":"image","image":{"state":"built","problem":"","step":0,"steps":0,"progress":1,"expected_seconds":0,"expected_measured":false,"remaining_seconds":0}}` + "\n"
 	if d := cmp.Diff(want, got.Body.String()); d != "" {
 		t.Error(d)
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -84,11 +85,24 @@ type templateImage struct {
 	Step     int     `json:"step"` // while building
 	Steps    int     `json:"steps"`
 	Progress float64 `json:"progress"` // 0 to 1 while building
+
+	Expected  int  `json:"expected_seconds"`  // that it takes to make it, when it is not there
+	Measured  bool `json:"expected_measured"` // as the last time on this host; else it is an estimate
+	Remaining int  `json:"remaining_seconds"` // while building
 }
 
 func newTemplateImage(st catalog.ImageStatus) *templateImage {
-	return &templateImage{State: string(st.State), Problem: st.Problem, Step: st.Step, Steps: st.Steps, Progress: st.Progress}
+	image := &templateImage{
+		State: string(st.State), Problem: st.Problem, Step: st.Step, Steps: st.Steps, Progress: math.Round(100*st.Progress) / 100,
+		Expected: wholeSeconds(st.Expected.Time.Seconds()), Measured: st.Expected.IsMeasured(),
+	}
+	if st.State == catalog.ImageBuilding {
+		image.Remaining = wholeSeconds(st.Expected.Time.Seconds() * (1 - st.Progress))
+	}
+	return image
 }
+
+func wholeSeconds(s float64) int { return int(math.Ceil(s)) }
 
 func (s *templateHandlers) templateShape(ctx context.Context, e catalog.Entry, ready map[string]int) templateShape {
 	t := e.Template

@@ -152,10 +152,12 @@ func (s *liveHandlers) tellChanges(ctx context.Context, out events, who auth.Pri
 // tellImage passes on changes of an image's state; the lines of its log are elsewhere.
 func (c *changes) tellImage(out events, e catalog.ImageEvent) error {
 	now := newTemplateImage(e.Status)
-	if c.told[e.Template] == *now {
+	known := *now
+	known.Remaining = 0 // which shrinks all the time
+	if c.told[e.Template] == known {
 		return nil
 	}
-	c.told[e.Template] = *now
+	c.told[e.Template] = known
 	return eventJSON(out, "template", imageChange{Name: e.Template, Image: now})
 }
 

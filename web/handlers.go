@@ -12,16 +12,20 @@ type (
 		*Server
 		ofVolumes bool // not of sandboxes
 	}
-	commandHandlers   struct{ *Server } // commands, terminals, ports and SSH
-	serviceHandlers   struct{ *Server }
-	portHandlers      struct{ *Server }
-	ideHandlers       struct{ *Server }
-	accountHandlers   struct{ *Server } // signing in, users and tokens
-	templateHandlers  struct{ *Server } // and their images
-	listHandlers      struct{ *Server } // the front page
-	filterHandlers    struct{ *Server } // of the list, that people have saved
-	manyHandlers      struct{ *Server } // what the list does with several sandboxes
-	sandboxHandlers   struct{ *Server } // what they are, and their power
+	commandHandlers  struct{ *Server } // commands, terminals, ports and SSH
+	serviceHandlers  struct{ *Server }
+	portHandlers     struct{ *Server }
+	ideHandlers      struct{ *Server }
+	accountHandlers  struct{ *Server } // signing in, users and tokens
+	templateHandlers struct{ *Server } // and their images
+	listHandlers     struct{ *Server } // the front page
+	filterHandlers   struct{ *Server } // of the list, that people have saved
+	manyHandlers     struct{ *Server } // what the list does with several sandboxes
+	sandboxHandlers  struct{ *Server } // what they are, and their power
+	creationHandlers struct {          // the form for a new one
+		*Server
+		typed typedForms
+	}
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
 	sizeHandlers      struct{ *Server } // its limits
 	restHandlers      struct{ *Server } // when it rests, and what keeps it awake
@@ -64,6 +68,7 @@ type handlers struct {
 	list          *listHandlers
 	filters       *filterHandlers
 	many          *manyHandlers
+	creation      *creationHandlers
 	workspace     *workspaceHandlers
 	size          *sizeHandlers
 	rest          *restHandlers
@@ -90,7 +95,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, list: &listHandlers{s}, filters: &filterHandlers{s}, many: &manyHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, creation: &creationHandlers{Server: s}, list: &listHandlers{s}, filters: &filterHandlers{s}, many: &manyHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},

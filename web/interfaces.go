@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/idle"
 	"sandboxd/internal/lastview"
 	"sandboxd/internal/metrics"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/tunnel"
 )
@@ -21,6 +22,7 @@ import (
 type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
+	PhaseLength(s sandbox.Spec, p sandbox.Phase) pace.Length
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
 	OffersIDE(s sandbox.Sandbox) bool             // whether VS Code is on, from memory
 	Mounted(id string) (list []sandbox.Mount, ok bool)
@@ -28,6 +30,7 @@ type Sandboxes interface {
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
 	Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error)
 	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
+	Cancel(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) // of a create; Conflict when it was too late
 
 	Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Stop(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
@@ -81,7 +84,9 @@ type Templates interface {
 type Images interface {
 	Status(ctx context.Context, name string) catalog.ImageStatus
 	Log(name string) []string
+	Pace(t catalog.Template) (p pace.Pace, ok bool) // from memory
 	Cancel(name, by string) error
+	Abandon(t catalog.Template, by string)
 	Subscribe() *event.Subscription[catalog.ImageEvent]
 }
 

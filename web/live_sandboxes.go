@@ -42,11 +42,17 @@ type liveList struct {
 	newest  time.Time            // of the sandboxes that it shows
 	pending []sandbox.Event      // the latest of each sandbox, in order
 	figures bool                 // there are new ones
+
+	images map[string]catalog.ImageStatus // new ones, where the page has cards of templates
+	cards  map[string]string              // what it says of them, as far as it was told
 }
 
 func (s *listHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
 	q := wantedList(r)
-	l := &liveList{server: s.Server, request: r, show: s.workspace.presenter(r, "list", q.url("/"))}
+	l := &liveList{
+		server: s.Server, request: r, show: s.workspace.presenter(r, "list", q.url("/")),
+		images: map[string]catalog.ImageStatus{}, cards: map[string]string{},
+	}
 	return l, l.load(ctx, q)
 }
 
@@ -156,6 +162,10 @@ func (l *liveList) take(n news) bool {
 	if n.uses != nil {
 		return l.drawn[n.uses.ID] != nil
 	}
+	if n.image != nil && len(l.drawn) == 0 && l.list.query.all() {
+		l.images[n.image.Template] = n.image.Status
+		return true
+	}
 	if n.box == nil || !l.request.who.May(n.box.Sandbox.Owner, n.box.Sandbox.ID) {
 		return false
 	}
@@ -190,6 +200,7 @@ func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 		}
 	}
 	out.list = append(out.list, changes.list...)
+	l.tellCards(out)
 	if reasons {
 		l.look(out)
 	}
@@ -201,6 +212,21 @@ func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 		return l.recount(ctx, out)
 	}
 	return nil
+}
+
+// tellCards collects what the cards of an empty list say of images, when that has changed.
+func (l *liveList) tellCards(out *parts) {
+	for name, status := range l.images {
+		t, err := l.server.cfg.Templates.Template(name)
+		if err != nil { // it has no card any more
+			continue
+		}
+		if now := cardImage(t, status, l.server.cfg.Now()); now.Text != l.cards[name] {
+			l.cards[name] = now.Text
+			out.add(views.CardImageID(name), views.Replace, views.CardImage(now, views.CardImageID(name)))
+		}
+	}
+	clear(l.images)
 }
 
 // change collects what one sandbox's change means for the list; false when only the whole list anew will do.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 	}
 	if l.only != "" {
 		l.state = l.pending[l.only].State
-		out.add("build-log", views.Replace, views.BuildLog(l.log(l.state)))
+		out.add("build-log", views.Replace, views.BuildLog(l.server.templates.lastLog(ctx, l.only, l.state)))
 	}
 	return l.tell(ctx, false, out)
 }
@@ -108,27 +107,18 @@ func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
 			continue
 		}
 		out.add("template-image", views.Replace, views.TemplateImage(book))
-		l.tellLog(status, out)
+		l.tellLog(ctx, status, out)
 	}
 	clear(l.pending)
 	return nil
 }
 
-// log is the log of the last build. One that is under way has at least an empty line: others will follow.
-func (l *liveTemplates) log(now catalog.ImageState) string {
-	text := l.server.workspace.buildLog(l.only)
-	if now == catalog.ImageBuilding {
-		return cmp.Or(text, "\n")
-	}
-	return text
-}
-
 // tellLog adds lines to the log; a build that has just begun starts it anew.
-func (l *liveTemplates) tellLog(status catalog.ImageStatus, out *parts) {
+func (l *liveTemplates) tellLog(ctx context.Context, status catalog.ImageStatus, out *parts) {
 	lines := l.lines
 	l.lines = nil
 	if status.State == catalog.ImageBuilding && l.state != catalog.ImageBuilding {
-		out.add("build-log", views.Replace, views.BuildLog(l.log(status.State)))
+		out.add("build-log", views.Replace, views.BuildLog(l.server.templates.lastLog(ctx, l.only, status.State)))
 	} else if len(lines) > 0 {
 		out.add("build-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}

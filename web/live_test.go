@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/sandbox"
 )
 
@@ -199,8 +200,9 @@ func TestLiveList_FollowsOneSandboxThroughItsLife(t *testing.T) {
 	if e := f.next(); !has(e, "rows afterbegin") || !has(e, "chips outerHTML") || !strings.Contains(e, `id="`+row+`"`) {
 		t.Fatalf("a new one: %v", targets(e))
 	}
-	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: 0.5})
-	if e := f.next(); !has(e, "state-"+box.ID+" outerHTML") || has(e, row+" outerHTML") || !strings.Contains(e, "50 %") {
+	s.images.builds(pace.Pace{Total: pace.Length{Time: time.Minute, Measured: time.Minute}, Done: 20 * time.Second, Step: 10 * time.Second, Since: stageTime})
+	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage})
+	if e := f.next(); !has(e, "state-"+box.ID+" outerHTML") || has(e, row+" outerHTML") || !strings.Contains(e, "about 45 s left") {
 		t.Fatalf("progress: %v", targets(e))
 	}
 	if _, err := s.boxes.change(t.Context(), s.ref("second"), func(b *sandbox.Sandbox) { b.State = sandbox.Running }); err != nil {
@@ -266,15 +268,25 @@ func TestLiveList_FirstAndLastTurnTheWholeList(t *testing.T) {
 	}
 }
 
+func TestLiveList_TellsOfImagesWhereItHasCards(t *testing.T) {
+	s := newStage(t)
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
+	s.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: catalog.ImageStatus{State: catalog.ImageMissing, Expected: pace.Length{Time: time.Minute}}})
+	if e := f.next(); !has(e, "card-image-base outerHTML") || !strings.Contains(e, "about 1 min (estimate)") {
+		t.Errorf("an image: %s", e)
+	}
+}
+
 func TestLiveList_SendsBurstsTogether(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Creating })
 	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 	for i := range 40 {
-		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: float64(i+1) / 40})
+		s.images.builds(pace.Pace{Total: pace.Length{Time: time.Minute}, Done: time.Duration(i+1) * time.Second})
+		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage})
 	}
 	events := 1
-	for e := f.next(); !strings.Contains(e, "100 %"); e = f.next() {
+	for e := f.next(); !strings.Contains(e, `data-done="40.000"`); e = f.next() {
 		events++
 	}
 	if events > 10 {
@@ -361,15 +373,15 @@ func TestLiveTemplates_FollowABuild(t *testing.T) {
 	if !has(first, "template-image outerHTML") || !has(first, "build-log outerHTML") {
 		t.Fatalf("begins with %v", targets(first))
 	}
-	building := catalog.ImageStatus{State: catalog.ImageBuilding, Step: 2, Steps: 9, Progress: 0.2}
+	building := catalog.ImageStatus{State: catalog.ImageBuilding, Step: 2, Steps: 9, Progress: 0.2, Pace: pace.Pace{Began: stageTime, Total: pace.Length{Time: 10 * time.Minute}, Done: 2 * time.Minute, Step: time.Minute, Since: stageTime}}
 	s.images.mu.Lock()
 	s.images.log = []string{"one"}
 	s.images.mu.Unlock()
 	s.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: building, Line: "one"})
-	if e := gallery.next(); !has(e, "book-base outerHTML") || !strings.Contains(e, "step 2 of 9") {
+	if e := gallery.next(); !has(e, "book-base outerHTML") || !strings.Contains(e, "about 8 min left (estimate)") {
 		t.Errorf("gallery: %s", e)
 	}
-	if e := page.next(); !has(e, "build-log outerHTML") || !strings.Contains(e, `value="20"`) {
+	if e := page.next(); !has(e, "build-log outerHTML") || !strings.Contains(e, `value="0.200"`) {
 		t.Errorf("a build begins: %s", e)
 	}
 	s.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: building, Line: "two"})

@@ -85,7 +85,7 @@ func TestNew_ShowsWhatTheDomainRefuses(t *testing.T) {
 	}
 	s.boxes.refuse(nil)
 	page = s.post("ada", "/sandboxes", fields("template", "")).is(http.StatusBadRequest)
-	if got := textOf(page.need("#new-image-fault")); !strings.Contains(got, "Pick a template") {
+	if got := textOf(page.need("#new-image-fault")); !strings.Contains(got, "Enter an image") {
 		t.Errorf("says %q", got)
 	}
 	page = s.post("ada", "/sandboxes", fields("template", "base", "name", "A b", "memory", "much", "env", "x")).is(http.StatusBadRequest)
@@ -128,7 +128,7 @@ func TestNew_TheSameFormSentTwiceLeadsToTheOneThatItHasMade(t *testing.T) {
 func TestNew_IsASheetForAScript(t *testing.T) {
 	s := newStage(t)
 	sheet := s.get("ada", "/new", "HX-Request", "true").is(http.StatusOK).Body.String()
-	if strings.Contains(sheet, "<html") || !strings.HasPrefix(sheet, "<section class=\"sheet\"") {
+	if strings.Contains(sheet, "<html") || !strings.HasPrefix(sheet, "<section class=\"sheet new-sheet\"") {
 		t.Errorf("sheet %.100s", sheet)
 	}
 	done := s.post("ada", "/sandboxes", fields("template", "base"), "HX-Request", "true", "HX-Current-URL", "http://localhost:8080/")

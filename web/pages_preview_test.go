@@ -18,6 +18,7 @@ import (
 	"sandboxd/internal/exec"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/metrics"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/visibility"
 	"sandboxd/internal/wire"
@@ -49,7 +50,8 @@ func (s *stage) furnish() {
 			*to = b
 		})
 		if b.State == sandbox.Creating {
-			s.boxes.progress[made.ID] = sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: 0.42, Detail: "Unpacking python3-pandas (2.2.3+dfsg-9) ..."}
+			s.images.builds(pace.Pace{Total: pace.Length{Time: 200 * time.Second, Measured: 190 * time.Second}, Done: 55 * time.Second, Step: 90 * time.Second, Since: b.Changed})
+			s.boxes.progress[made.ID] = sandbox.Progress{Phase: sandbox.PhaseImage, Detail: "Unpacking python3-pandas (2.2.3+dfsg-9) ..."}
 		}
 	}
 	s.keepBusy()
@@ -270,8 +272,11 @@ func (s *stage) bustle(ctx context.Context) {
 			s.rooms.listen(open[:1+i/30%2]...)
 		}
 		line := fmt.Sprintf("Get:%d http://mirror.example/debian trixie/main amd64 python3-thing all", i)
-		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: float64(i%100) / 100, Detail: line})
+		done := time.Duration(i%100) * 2 * time.Second
+		now := pace.Pace{Began: box.Created, Total: pace.Length{Time: 200 * time.Second, Measured: 190 * time.Second}, Done: done, Step: 2 * time.Second, Since: time.Now()}
+		s.images.builds(now)
+		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Detail: line})
 		s.images.bus.Publish(catalog.ImageEvent{Template: "data-analysis", Line: line,
-			Status: catalog.ImageStatus{State: catalog.ImageBuilding, Step: i%11 + 1, Steps: 11, Progress: float64(i%100) / 100}})
+			Status: catalog.ImageStatus{State: catalog.ImageBuilding, Step: i%11 + 1, Steps: 11, Progress: float64(i%100) / 100, Pace: now}})
 	}
 }

@@ -142,7 +142,7 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {
-			v.None, v.Gallery = false, p.server.sandboxes.cards()
+			v.None, v.Gallery = false, p.server.creation.cards(ctx)
 		}
 	}
 	if l.total <= pageRows {
@@ -190,10 +190,13 @@ func (s *listHandlers) listPage(ctx context.Context, r *request, q listQuery, do
 	if err != nil {
 		return nil, err
 	}
-	frame := s.frame(r, "Sandboxes", "sandboxes")
+	part, frame := l.part(ctx, s.workspace.presenter(r, "list", q.url("/"))), s.frame(r, "Sandboxes", "sandboxes")
 	frame.Followed, frame.Here = true, q.url("/")
+	if len(part.Gallery) == 0 { // whose cards do the same
+		frame.New = s.creation.menuCards()
+	}
 	return views.SandboxesPage(views.Sandboxes{
-		Frame: frame, Filter: l.chips(), List: l.part(ctx, s.workspace.presenter(r, "list", q.url("/"))),
+		Frame: frame, Filter: l.chips(), List: part,
 		Saved: s.filters.saved(ctx, r, q), Done: done, Orphans: s.orphans.notice(r),
 	}), nil
 }

@@ -21,7 +21,7 @@ func TestSandboxes_ShowEachRowWithItsStateAndWhy(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Nightly import":                      "Failed Building the image of template data-analysis failed at step 4 of 11",
-		"Quarterly numbers":                   "Creating Preparing the image · 42 %",
+		"Quarterly numbers":                   "Creating Preparing the image 20 s · about 2 min left",
 		"ML Experiments":                      "Running kept awake by terminal +3",
 		"Checkout API, branch retry-payments": "Running freezes in 12 min",
 		"quick-lynx":                          "Running never rests · started 12 min ago",

@@ -51,8 +51,8 @@ func TestBuildButton_IsForAdmins(t *testing.T) {
 	s := newStage(t)
 	s.post("ada", "/templates/base/build", nil).is(http.StatusForbidden)
 	s.post("root", "/templates/base/build", fields("next", "/templates")).leads("/templates")
-	if s.images.builds != 1 {
-		t.Errorf("%d builds", s.images.builds)
+	if s.images.built != 1 {
+		t.Errorf("%d builds", s.images.built)
 	}
 }
 

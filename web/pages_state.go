@@ -61,6 +61,9 @@ func (s *workspaceHandlers) outlook(box sandbox.Sandbox) idle.Outlook {
 // state shows how a sandbox stands now.
 func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
 	v := stateOf(box, p, s.outlook(box), s.cfg.Now())
+	if c, ok := s.creation(box, p); ok {
+		v.Why, v.Bar, v.Pace = phaseText(sandbox.Progress{Phase: p.Phase}), views.BarUnknown, paceOf(c, s.cfg.Now())
+	}
 	switch {
 	case box.State == sandbox.Capturing && s.backups.making(box.ID):
 		v.Text = backedUp

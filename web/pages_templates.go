@@ -34,23 +34,21 @@ var imageLooks = map[catalog.ImageState]views.State{
 }
 
 // imageState shows how an image stands and why.
-func imageState(st catalog.ImageStatus) views.State {
+func imageState(st catalog.ImageStatus, now time.Time) views.State {
 	look, ok := imageLooks[st.State]
 	if !ok {
 		look = views.State{Tone: "still", Icon: "state-todo", Text: string(st.State)}
 	}
 	look.Bar = views.BarNone
+	if st.State == catalog.ImageMissing && st.Expected.Time > 0 {
+		look.Why = "takes " + lengthText(st.Expected)
+	}
 	look.Why = cmp.Or(st.Problem, look.Why)
 	if st.State != catalog.ImageBuilding {
 		return look
 	}
 	look.Bar = views.BarUnknown
-	if st.Progress > 0 {
-		look.Bar = percent(st.Progress)
-	}
-	if st.Steps > 0 {
-		look.Why = fmt.Sprintf("step %d of %d", st.Step, st.Steps)
-	}
+	look.Pace = paceOf(st.Pace, now)
 	return look
 }
 
@@ -58,7 +56,7 @@ func (s *templateHandlers) book(r *request, e catalog.Entry, st catalog.ImageSta
 	t := e.Template
 	b := views.Book{
 		Name: e.Name, Title: cmp.Or(t.Title, e.Name), Text: t.Description, Icon: cmp.Or(t.Icon, "box"), Tint: tintOf(t),
-		Image: imageState(st), CanMake: r.isAdmin(), Fixed: t.Image != "",
+		Image: imageState(st, s.cfg.Now()), CanMake: r.isAdmin(), Fixed: t.Image != "",
 		Facts: []views.Fact{{Icon: "size", Text: sizeText(t.Size)}},
 	}
 	if t.Profile == catalog.Strict {
@@ -120,10 +118,11 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	if err != nil {
 		return nil, err
 	}
+	status := s.imageStatus(ctx, e)
 	v := views.Template{
 		Frame: s.frame(r, cmp.Or(e.Template.Title, e.Name), "templates"),
-		Book:  s.book(r, e, s.imageStatus(ctx, e)),
-		Log:   s.workspace.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template, s.cfg.Pool != nil),
+		Book:  s.book(r, e, status),
+		Log:   s.lastLog(ctx, e.Name, status.State), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template, s.cfg.Pool != nil),
 	}
 	if v.Upkeep, err = s.ownTemplates.upkeep(ctx, r, e.Name); err != nil {
 		return nil, err
@@ -147,6 +146,39 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	}
 	v.Frame.Live = views.Live{Topic: "/templates/" + e.Name, Seen: "seen=" + printOf(v.Upkeep)}
 	return views.TemplatePage(v), nil
+}
+
+// lastLog is the log of a template's last build: the one in memory, else the one on record. Without any it says so, in agreement with the
+// state of the image.
+func (s *templateHandlers) lastLog(ctx context.Context, name string, state catalog.ImageState) string {
+	if text := s.workspace.buildLog(name); text != "" {
+		return text
+	}
+	if state == catalog.ImageBuilding {
+		return "\n" // lines follow
+	}
+	if text := s.keptLog(ctx, name); text != "" {
+		return text
+	}
+	if state == catalog.ImageBuilt || state == catalog.ImageStale {
+		return "The image was not built by this server, so there is no log of it.\n"
+	}
+	return "No builds yet.\n"
+}
+
+// keptLog is the end of the log of the newest build on record, or "".
+func (s *templateHandlers) keptLog(ctx context.Context, name string) string {
+	builds, err := s.cfg.OwnTemplates.Builds(ctx, name)
+	if err != nil || len(builds) == 0 {
+		return ""
+	}
+	b, err := s.cfg.OwnTemplates.Build(ctx, name, builds[0].ID)
+	if err != nil {
+		s.log.Warn("log of a build cannot be read", "template", name, "err", err)
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(b.Log, "\n"), "\n")
+	return strings.TrimLeft(strings.Join(lines[max(0, len(lines)-shownLog):], "\n")+"\n", "\n")
 }
 
 // templateDetails says what a template's sandboxes are; limited whether the size of a home can be.

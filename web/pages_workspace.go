@@ -149,14 +149,18 @@ func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.
 		w.Title, w.Phases = "Starting", phases(p, sandbox.PhaseStart, sandbox.PhaseReady)
 	default:
 		w.Title = "Creating " + box.Name
-		w.Phases = phases(p, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+		w.Phases = phases(p, createPhases...)
+	}
+	if c, ok := s.creation(box, p); ok {
+		w.Pace = paceOf(c, s.cfg.Now())
+		w.Acts = append(w.Acts, views.Action{Icon: "close", Text: "Cancel", URL: sameURL(box, "/cancel"), Post: true})
 	}
 	if s.cfg.Backups.Restoring(box.ID) {
 		w.Acts = append(w.Acts, views.Action{Icon: "close", Text: "Cancel restore", URL: sameURL(box, restorePart+"/cancel"), Post: true})
 	}
 	if p.Phase == sandbox.PhaseImage && !box.Updating() {
 		w.Log = s.buildLog(box.Spec.Template)
-		w.Phases = phases(p, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+		w.Phases = phases(p, createPhases...)
 	}
 	return w
 }

@@ -23,8 +23,8 @@ func TestSnapshotTemplate_IsMadeOverTheAPI(t *testing.T) {
 	made := w.call("root", "POST", path, `{"name": "tools", "description": "Ours", "home": true}`).is(http.StatusCreated)
 	var got templateShape
 	made.into(&got)
-	if at := made.Header().Get("Location"); at != "/api/v1/templates/tools" || got.Name != "tools" || got.Description != "Ours" || w.images.builds != 1 {
-		t.Errorf("at %q: %+v, %d builds", at, got, w.images.builds)
+	if at := made.Header().Get("Location"); at != "/api/v1/templates/tools" || got.Name != "tools" || got.Description != "Ours" || w.images.built != 1 {
+		t.Errorf("at %q: %+v, %d builds", at, got, w.images.built)
 	}
 	if kept := w.images.roots.Kept(); len(kept) != 1 || !strings.HasSuffix(kept[0], " with its home") {
 		t.Errorf("kept %v", kept)

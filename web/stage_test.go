@@ -25,6 +25,7 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/internal/sqlite"
@@ -390,6 +391,20 @@ func (f *fakeBoxes) Resize(ctx context.Context, ref sandbox.Ref, c sandbox.Limit
 
 func (f *fakeBoxes) Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.State = sandbox.Deleting })
+}
+
+func (f *fakeBoxes) Cancel(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	if box, err := f.Current(ctx, ref); err == nil && box.State != sandbox.Creating {
+		return box, fault.New(fault.Conflict, "%s is not being created any more.", box.Name)
+	}
+	return f.Delete(ctx, ref)
+}
+
+func (f *fakeBoxes) PhaseLength(_ sandbox.Spec, p sandbox.Phase) pace.Length {
+	if p == sandbox.PhaseImage {
+		return pace.Length{}
+	}
+	return pace.Length{Time: time.Second, Measured: time.Second}
 }
 
 // drop makes a sandbox vanish.

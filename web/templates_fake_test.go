@@ -103,7 +103,7 @@ func ownTemplates(t *testing.T, below Templates, images *fakeImages) (ownCatalog
 			}
 			images.mu.Lock()
 			defer images.mu.Unlock()
-			images.builds++
+			images.built++
 			return nil
 		},
 	})

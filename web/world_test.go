@@ -27,6 +27,7 @@ import (
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/logs"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/services"
@@ -389,10 +390,32 @@ type fakeImages struct {
 	err    error
 	status catalog.ImageStatus
 	log    []string
-	builds int
+	built  int // that were asked for
 	git    *fakeFetcher
 	roots  templatetest.Roots
 	users  []string // sandboxes of every template
+
+	pace      pace.Pace // of what is built; the zero value for nothing
+	abandoned []string  // templates
+}
+
+func (i *fakeImages) Pace(catalog.Template) (pace.Pace, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.pace, i.pace != pace.Pace{}
+}
+
+// builds has them build an image that has come so far.
+func (i *fakeImages) builds(p pace.Pace) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pace = p
+}
+
+func (i *fakeImages) Abandon(t catalog.Template, by string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.abandoned = append(i.abandoned, t.Name+" by "+by)
 }
 
 func newFakeImages() *fakeImages {

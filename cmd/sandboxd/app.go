@@ -31,6 +31,7 @@ import (
 	"sandboxd/internal/link"
 	"sandboxd/internal/logs"
 	"sandboxd/internal/metrics"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/proxy"
 	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
@@ -58,6 +59,7 @@ type app struct {
 	engine   *docker.Engine
 	catalog  *catalog.Catalog
 	images   *catalog.Images
+	times    *pace.Times
 	links    *link.Hub
 	watch
 	lifecycle
@@ -133,7 +135,7 @@ func (a *app) open(ctx context.Context) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
-	a.accounts = newAccounts(a.db)
+	a.accounts, a.times = newAccounts(a.db), pace.Open(ctx, a.db.Times(), a.log)
 	a.links = link.NewHub(linkPath(c), a.log)
 	if a.storage, err = openStorage(ctx, c, a.log); err != nil {
 		return err
@@ -248,7 +250,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	if a.templates, err = newTemplates(ctx, a, bundle); err != nil {
 		return err
 	}
-	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image(), Records: a.templates, Root: a.engine.RootImage})
+	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image(), Records: a.templates, Root: a.engine.RootImage, Times: a.times})
 	return a.checkPrebuild()
 }
 
@@ -381,7 +383,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room, Volumes: a.volumes.Mounts,
 		Homes: a.engine, Snapshots: a.engine, Layers: a.engine, Checkpoints: a.engine, Quota: a.storage.quota(a.engine), Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
-		Log: a.log, Observe: a.observe, Leave: newLastViews(a.links, a.db.Workspace(), a.log).Take,
+		Log: a.log, Times: a.times, Observe: a.observe, Leave: newLastViews(a.links, a.db.Workspace(), a.log).Take,
 	}), nil
 }
 

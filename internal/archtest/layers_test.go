@@ -10,7 +10,7 @@ type layer struct {
 // layers is the picture in ARCHITECTURE.md, from the bottom up. A package that is in none of them is a violation.
 var layers = []layer{
 	{"text", []string{"internal/text"}, nil},
-	{"base", []string{"internal/fault", "internal/event", "internal/wire", "internal/socket", "internal/semaphore", "internal/ratelimit"}, nil},
+	{"base", []string{"internal/fault", "internal/event", "internal/wire", "internal/socket", "internal/semaphore", "internal/ratelimit", "internal/pace"}, nil},
 	{"archive", []string{"internal/archive"}, []string{"base"}},
 	{"cron", []string{"internal/cron"}, []string{"base"}},
 	{"git", []string{"internal/git"}, []string{"base", "text"}},

@@ -13,6 +13,7 @@ import (
 
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/pace"
 )
 
 // How long things may take, and how many at once.
@@ -36,6 +37,8 @@ type ImageOptions struct {
 	Root func(id string) string
 	// Records is told of every build and pull for a template; nil for none.
 	Records Records
+	// Times knows how long steps took the last time; nil for nothing.
+	Times *pace.Times
 }
 
 // Images keeps the images of templates present. Safe for concurrent use. It builds one image at a time, so that
@@ -49,6 +52,7 @@ type Images struct {
 	root       func(id string) string
 	made       func(pulled bool, took time.Duration, err error)
 	records    Records
+	estimates  estimates
 	bus        *event.Bus[ImageEvent]
 	builds     chan *job
 	pulls      chan *job
@@ -65,6 +69,8 @@ type history struct {
 	ref     string
 	problem string // why it failed, or ""
 	since   time.Time
+
+	cancelled bool // that is why
 }
 
 // NewImages makes an Images. It does no I/O; nothing is built before Run.
@@ -77,7 +83,7 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 		o.Root = func(string) string { return "" }
 	}
 	return &Images{
-		root: o.Root, catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records,
+		root: o.Root, catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records, estimates: estimates{o.Times},
 		bus:    event.NewBus[ImageEvent](imageBacklog),
 		builds: make(chan *job, queueLength), pulls: make(chan *job, queueLength),
 		jobs: map[string]*job{}, past: map[string]*history{},
@@ -128,7 +134,7 @@ func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)
 		return r.ref, nil
 	}
 	events := make(chan BuildEvent, listenerBuffer)
-	f, err := i.join(newJob(r), events)
+	f, err := i.join(newJob(r, i.estimates.lengths(r)), events)
 	if err != nil {
 		return "", err
 	}
@@ -159,7 +165,7 @@ func (i *Images) Build(name string, o Order) error {
 	if err != nil {
 		return err
 	}
-	f := newJob(r)
+	f := newJob(r, i.estimates.lengths(r))
 	f.forced, f.order = true, o
 	_, err = i.join(f, nil)
 	return err
@@ -225,9 +231,9 @@ func (i *Images) lineUp(f *job) {
 		return
 	}
 	if below := i.jobs[f.recipe.parent.ref]; below != nil {
-		below.dependents[f] = 0
-		f.lead = below.at.steps
-		f.at.steps += f.lead
+		below.dependents[f] = load{}
+		f.lead = below.at.all
+		f.at.all = f.at.all.plus(f.lead)
 	}
 }
 
@@ -288,9 +294,13 @@ func (i *Images) make(ctx, life context.Context, f *job) error {
 	return nil
 }
 
-// ask has the engine make f's image. before is how many steps f needed first.
-func (i *Images) ask(ctx context.Context, f *job, before int) (err error) {
+// ask has the engine make f's image. before is how much work f needed first.
+func (i *Images) ask(ctx context.Context, f *job, before load) (err error) {
 	begun, pulled := time.Now(), f.recipe.docker == nil
+	i.mu.Lock()
+	f.at.began = begun
+	f.at.point = point{step: f.at.step, before: before.length.Time, length: f.plan[0].Time, since: begun}
+	i.mu.Unlock()
 	defer func() { i.made(pulled, time.Since(begun), err) }()
 	out := func(e BuildEvent) { i.emit(f, e, before) }
 	if pulled {
@@ -303,39 +313,44 @@ func (i *Images) ask(ctx context.Context, f *job, before int) (err error) {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fault.Wrap(err, fault.Timeout, "It took longer than it may and was given up.")
 	}
+	if err == nil {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.estimates.noteStep(f, time.Now())
+	}
 	return err
 }
 
-// makeNeeds makes the images below f's that are missing, the lowest first, and gives how many steps that were.
-func (i *Images) makeNeeds(ctx, life context.Context, f *job) (steps int, err error) {
+// makeNeeds makes the images below f's that are missing, the lowest first, and gives how much work that was.
+func (i *Images) makeNeeds(ctx, life context.Context, f *job) (done load, err error) {
 	missing, err := i.missing(ctx, f.recipe)
 	if err == nil && f.order.Pull {
 		missing = f.recipe.refreshed(missing)
 	}
 	if err != nil {
-		return 0, err
+		return load{}, err
 	}
-	steps = f.lead
-	total := steps + f.recipe.steps()
+	done = f.lead
+	all := done.plus(load{len(f.plan), pace.Sum(f.plan)})
 	for _, r := range missing {
-		total += r.steps()
+		all = all.plus(i.estimates.loadOf(r))
 	}
 	i.mu.Lock()
-	f.at.steps = total
+	f.at.all = all
 	i.mu.Unlock()
 	for _, r := range missing {
-		need, err := i.adopt(f, r, steps)
+		need, err := i.adopt(f, r, done)
 		refresh := f.order.Pull && r.docker == nil
 		if err != nil {
-			return 0, err
+			return load{}, err
 		}
 		i.run(life, need)
 		if err := i.outcome(life, need); err != nil && !(refresh && i.kept(ctx, f, r, err)) {
-			return 0, f.groundless(err)
+			return load{}, f.groundless(err)
 		}
-		steps += r.steps()
+		done = done.plus(load{len(need.plan), pace.Sum(need.plan)})
 	}
-	return steps, nil
+	return done, nil
 }
 
 // outcome waits for f and gives what came of it.
@@ -391,7 +406,7 @@ func (i *Images) hasRoot(ctx context.Context, r *recipe) (bool, error) {
 }
 
 // adopt gives the job that makes r, ready to be run at once, with dependent hearing of its progress.
-func (i *Images) adopt(dependent *job, r *recipe, before int) (*job, error) {
+func (i *Images) adopt(dependent *job, r *recipe, before load) (*job, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
@@ -399,7 +414,7 @@ func (i *Images) adopt(dependent *job, r *recipe, before int) (*job, error) {
 	}
 	f, found := i.jobs[r.ref]
 	if !found {
-		f = newJob(r)
+		f = newJob(r, i.estimates.lengths(r))
 		f.forced = dependent.order.Pull && r.docker == nil
 		f.order = Order{Why: WhyBase, By: dependent.recipe.name}
 		i.register(f)
@@ -433,7 +448,7 @@ func (i *Images) conclude(f *job, err error) {
 	line, _, _ := strings.Cut(status.Problem, "\n") // the rest is in the log already
 	line = CleanLine(line)
 	if h := i.past[f.recipe.name]; h != nil && h.ref == f.recipe.ref {
-		h.problem, h.since = status.Problem, status.Since
+		h.problem, h.since, h.cancelled = status.Problem, status.Since, status.Cancelled
 		if line != "" {
 			h.log.add(line)
 		}

@@ -138,7 +138,7 @@ func TestEnsure_WaitingForABaseThatIsBuiltForAnotherHearsOfIt(t *testing.T) {
 		go r.ensure("top")
 		time.Sleep(buildTime * 3 / 4)
 		synctest.Wait()
-		if s := r.state("top", ImageBuilding); s.Step != 2 || s.Steps != 7 || s.Progress != 1.0/7 {
+		if s := r.state("top", ImageBuilding); s.Step != 2 || s.Steps != 7 || s.Progress < 0.43 || s.Progress > 0.45 { // of 5 s that are guessed, 2.4 s are for the base
 			r.t.Errorf("status is %+v", s)
 		}
 		time.Sleep(2 * buildTime)

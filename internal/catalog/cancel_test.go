@@ -40,7 +40,7 @@ func cancelled(t *testing.T, cancel string, build ...string) (records map[string
 		if err := r.Cancel(cancel, "ann"); !fault.Is(err, fault.Conflict) {
 			t.Errorf("once more gives %v", err)
 		}
-		if s := r.state(cancel, ImageFailed); s.Problem != "The build was cancelled by ann." {
+		if s := r.state(cancel, ImageFailed); s.Problem != "The build was cancelled by ann." || !s.Cancelled {
 			t.Errorf("status is %+v", s)
 		}
 		k.mu.Lock()

@@ -23,7 +23,9 @@ type fakeEngine struct {
 	fail   map[string]error // by repository or reference
 	output []string         // of the last step of every build
 	asked  int              // calls of HasImage
+	listed int              // calls of ImageTags
 	down   error
+	cached bool // every step finds its result
 }
 
 const buildTime = time.Minute
@@ -46,7 +48,7 @@ func (e *fakeEngine) HasImage(_ context.Context, ref string) (bool, error) {
 func (e *fakeEngine) BuildImage(ctx context.Context, b Build, out func(BuildEvent)) error {
 	repository, _, _ := strings.Cut(b.Tag, ":")
 	for step := 1; step <= 2; step++ {
-		out(BuildEvent{Step: step, Steps: 2, Line: "Step of " + repository})
+		out(BuildEvent{Step: step, Steps: 2, Line: "Step of " + repository, Cached: e.cached})
 		if err := e.pause(ctx, buildTime/2); err != nil {
 			return err
 		}
@@ -82,6 +84,7 @@ func (e *fakeEngine) PullImage(ctx context.Context, ref string, out func(BuildEv
 func (e *fakeEngine) ImageTags(_ context.Context, repository string) ([]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.listed++
 	tags := slices.Sorted(maps.Keys(e.images))
 	return slices.DeleteFunc(tags, func(ref string) bool { return !strings.HasPrefix(ref, repository+":") }), e.down
 }

@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"time"
+
+	"sandboxd/internal/pace"
 )
 
 // Engine is what building and fetching images asks of a container engine. Implemented by internal/docker.
@@ -41,6 +43,8 @@ type BuildEvent struct {
 	Done  int64  // bytes or units done in this step; 0 when it cannot be told
 	Total int64  // of how many; 0 when it cannot be told
 	Line  string // a line of output without its line end, or ""
+
+	Cached bool // the step only finds the result that it had before
 }
 
 // ImageState is how a template's image stands.
@@ -67,9 +71,11 @@ type ImageStatus struct {
 	State     ImageState
 	Ref       string // the reference that sandboxes made now would use
 	Problem   string
-	Cancelled bool // in an event of ImageFailed: a user wanted that
+	Cancelled bool // with ImageFailed: a user wanted that
 	Step      int  // while building
 	Steps     int
 	Progress  float64 // 0 to 1 while building
 	Since     time.Time
+	Expected  pace.Length // while it is not there: how long it takes to make it, with what it builds on
+	Pace      pace.Pace   // while building
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/pace"
 )
 
 // listenerBuffer is how many events a waiter may fall behind before it misses some; it shows only the latest anyway.
@@ -26,24 +27,40 @@ type job struct {
 	order      Order
 	record     *recorded // of the build that has begun, or nil
 	listeners  map[chan BuildEvent]struct{}
-	dependents map[*job]int // jobs that wait for this one, with the steps that they have before it
-	lead       int          // steps of a job that was under way when this one lined up behind it
+	dependents map[*job]load // jobs that wait for this one, with the work that they have before it
+	lead       load          // of a job that was under way when this one lined up behind it
+	plan       []pace.Length // of its own steps
 	at         progress
 }
 
 // progress is how far a job has come.
 type progress struct {
-	own      int // the step as the engine counts, for the Dockerfile's line
-	step     int // counted over the job and what it needed first
-	steps    int
-	fraction float64
-	since    time.Time
+	own    int       // the step as the engine counts, for the Dockerfile's line
+	began  time.Time // when that step did
+	cached bool      // it only found its result
+	all    load      // the job and what it needs first
+	point
+	since time.Time
 }
 
-func newJob(r *recipe) *job {
+// point is a place in the work of a job and of what it needs first.
+type point struct {
+	step   int
+	before time.Duration // expected of the steps that have ended
+	length time.Duration // expected of the present one
+	since  time.Time     // when that began; zero while none is under way
+	part   float64       // of it that is done, as far as it says
+}
+
+func (a progress) pace() pace.Pace {
+	return pace.Pace{Began: a.since, Total: a.all.length, Done: a.before, Step: a.length, Since: a.point.since, Part: a.part}
+}
+
+// newJob makes the job of a recipe whose steps take as long as plan says.
+func newJob(r *recipe, plan []pace.Length) *job {
 	return &job{
-		recipe: r, done: make(chan struct{}), listeners: map[chan BuildEvent]struct{}{}, dependents: map[*job]int{},
-		at: progress{steps: r.steps(), since: time.Now()},
+		recipe: r, done: make(chan struct{}), listeners: map[chan BuildEvent]struct{}{}, dependents: map[*job]load{}, plan: plan,
+		at: progress{all: load{len(plan), pace.Sum(plan)}, since: time.Now()},
 	}
 }
 
@@ -70,23 +87,43 @@ func (i *Images) wait(ctx context.Context, f *job, events chan BuildEvent, repor
 }
 
 // emit takes an event of the engine into f, and hands it on to waiters, subscribers and the jobs that wait for f.
-// before is how many steps f needed first.
-func (i *Images) emit(f *job, e BuildEvent, before int) {
+// before is how much work f needed first.
+func (i *Images) emit(f *job, e BuildEvent, before load) {
 	e.Line = CleanLine(e.Line)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	f.at.own = max(e.Step, f.at.own)
-	e.Step = min(max(f.at.own, 1), f.recipe.steps()) + before
-	e.Steps = f.recipe.steps() + before
-	i.spread(f, e)
+	f.turn(e.Step, i.estimates)
+	f.at.cached = f.at.cached || e.Cached
+	own := min(max(f.at.own, 1), len(f.plan))
+	e.Step, e.Steps = own+before.steps, len(f.plan)+before.steps
+	at := point{
+		step: e.Step, before: before.length.Time + pace.Sum(f.plan[:own-1]).Time, length: f.plan[own-1].Time, since: f.at.began, part: part(e),
+	}
+	i.spread(f, e, at)
 }
 
-// spread notes e in f and in every job that waits for f, and tells those who listen. It needs mu, which keeps the
-// events in order.
-func (i *Images) spread(f *job, e BuildEvent) {
-	f.at.step, f.at.steps = e.Step, max(e.Steps, f.at.steps)
-	e.Steps = f.at.steps
-	f.at.fraction = max(f.at.fraction, fraction(e))
+// turn notes that f is at a step of its own now, and how long the one before it took. It needs mu.
+func (f *job) turn(step int, e estimates) {
+	now := time.Now()
+	if f.at.began.IsZero() {
+		f.at.began = now
+	}
+	if step <= f.at.own {
+		return
+	}
+	if f.at.own > 0 {
+		e.noteStep(f, now)
+		f.at.began = now
+	}
+	f.at.own, f.at.cached = step, false
+}
+
+// spread notes e in f and in every job that waits for f, and tells those who listen. at is where it leaves f. It needs mu, which
+// keeps the events in order.
+func (i *Images) spread(f *job, e BuildEvent, at point) {
+	f.at.point = at
+	f.at.all.steps = max(e.Steps, f.at.all.steps)
+	e.Steps = f.at.all.steps
 	for c := range f.listeners {
 		select {
 		case c <- e:
@@ -98,30 +135,29 @@ func (i *Images) spread(f *job, e BuildEvent) {
 	}
 	i.publish(f, f.status(), e.Line)
 	for dependent, before := range f.dependents {
-		shifted := e
-		shifted.Step, shifted.Steps = e.Step+before, 0
+		shifted, there := e, at
+		shifted.Step, shifted.Steps = e.Step+before.steps, 0
+		there.step, there.before = shifted.Step, at.before+before.length.Time
 		if !dependent.ended {
-			i.spread(dependent, shifted)
+			i.spread(dependent, shifted, there)
 		}
 	}
 }
 
-// fraction is how much of all steps is done.
-func fraction(e BuildEvent) float64 {
-	if e.Steps < 1 {
+// part is how much of the step under way is done; 0 when it does not tell.
+func part(e BuildEvent) float64 {
+	if e.Total <= 0 {
 		return 0
 	}
-	done := float64(max(e.Step-1, 0))
-	if e.Total > 0 {
-		done += min(max(float64(e.Done)/float64(e.Total), 0), 1)
-	}
-	return min(done/float64(e.Steps), 1)
+	return min(max(float64(e.Done)/float64(e.Total), 0), 1)
 }
 
 // status is what people are shown of a job under way.
 func (f *job) status() ImageStatus {
+	p := f.at.pace()
 	return ImageStatus{
-		State: ImageBuilding, Ref: f.recipe.ref, Step: f.at.step, Steps: f.at.steps, Progress: f.at.fraction, Since: f.at.since,
+		State: ImageBuilding, Ref: f.recipe.ref, Step: f.at.step, Steps: f.at.all.steps, Progress: p.Fraction(time.Now()), Since: f.at.since,
+		Expected: p.Total, Pace: p,
 	}
 }
 

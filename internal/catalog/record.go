@@ -111,6 +111,6 @@ func (i *Images) kept(ctx context.Context, f *job, r *recipe, why error) bool {
 	if err != nil || !present || ctx.Err() != nil {
 		return false
 	}
-	i.emit(f, BuildEvent{Line: "The image " + r.ref + " could not be fetched again; the one that is there is used. " + fault.Message(why)}, 0)
+	i.emit(f, BuildEvent{Line: "The image " + r.ref + " could not be fetched again; the one that is there is used. " + fault.Message(why)}, load{})
 	return true
 }

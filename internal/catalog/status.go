@@ -3,12 +3,11 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"sandboxd/internal/fault"
 )
 
-// Status says how the image of a template stands now. It asks the engine once. An engine that does not answer is
+// Status says how the image of a template stands now. It asks the engine once, and some times more of an image that is not there. An engine that does not answer is
 // told in Problem, with the state that is known without it.
 func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	i.mu.Lock()
@@ -18,7 +17,7 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	}
 	last := history{}
 	if h := i.past[name]; h != nil {
-		last = history{ref: h.ref, problem: h.problem, since: h.since}
+		last = history{ref: h.ref, problem: h.problem, since: h.since, cancelled: h.cancelled}
 	}
 	i.mu.Unlock()
 	t, err := i.catalog.Template(name)
@@ -30,13 +29,17 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 		return ImageStatus{State: ImageFailed, Problem: fault.Message(err)}
 	}
 	present, older, err := i.lookUp(ctx, r)
-	return settled(r.ref, last, present, older, err)
+	s := settled(r.ref, last, present, older, err)
+	if s.State != ImageBuilt && err == nil {
+		s.Expected = i.expected(ctx, r)
+	}
+	return s
 }
 
 // lookUp asks the engine for r's image, and for older ones of the same template.
 func (i *Images) lookUp(ctx context.Context, r *recipe) (present, older bool, err error) {
-	if r.docker == nil {
-		present, err = i.has(ctx, r.ref)
+	present, err = i.has(ctx, r.ref) // a list takes an engine with many images a hundred times as long
+	if present || err != nil || r.docker == nil {
 		return present, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -45,7 +48,7 @@ func (i *Images) lookUp(ctx context.Context, r *recipe) (present, older bool, er
 	if err != nil {
 		return false, false, fmt.Errorf("list images of template %s: %w", r.name, err)
 	}
-	return slices.Contains(tags, r.ref), len(tags) > 0, nil
+	return false, len(tags) > 0, nil
 }
 
 // settled gives the status of an image that nobody is building.
@@ -58,7 +61,7 @@ func settled(ref string, last history, present, older bool, err error) ImageStat
 	case present: // whatever came of a later rebuild
 		s.State, s.Progress = ImageBuilt, 1
 	case s.Problem != "":
-		s.State = ImageFailed
+		s.State, s.Cancelled = ImageFailed, last.cancelled
 	case err != nil:
 		s.Problem = fault.Message(err)
 	case older:

@@ -83,6 +83,9 @@ func (e imageStore) build(ctx context.Context, context io.Reader, b catalog.Buil
 // stepLine is what the classic builder says at the start of a step.
 var stepLine = regexp.MustCompile(`^Step (\d+)/(\d+) : (.*)$`)
 
+// cachedLine is what it says in a step whose result it finds there from before.
+const cachedLine = " ---> Using cache"
+
 // buildReader follows the answer to a build.
 type buildReader struct {
 	out         func(catalog.BuildEvent)
@@ -139,7 +142,7 @@ func (r *buildReader) line(line string) {
 		}
 	}
 	event := r.event
-	event.Line = line
+	event.Line, event.Cached = line, line == cachedLine
 	r.out(event)
 }
 

@@ -32,7 +32,7 @@ type said map[string]any
 func TestBuildReader_StepsAndLines(t *testing.T) {
 	var got []catalog.BuildEvent
 	err := newBuildReader(func(e catalog.BuildEvent) { got = append(got, e) }).read(stream(t,
-		said{"stream": "Step 1/2 : FROM x\n"}, said{"stream": " ---> abc\n"}, said{"stream": "Step 2/2 : RUN a &&   b\n"},
+		said{"stream": "Step 1/2 : FROM x\n"}, said{"stream": " ---> Using cache\n"}, said{"stream": " ---> abc\n"}, said{"stream": "Step 2/2 : RUN a &&   b\n"},
 		said{"stream": "half a "}, said{"stream": "line\nprogress 1%\rprogress 2%\r\n\n"}, said{"stream": "no end"},
 		said{"aux": said{"ID": "sha256:1"}},
 	))
@@ -40,7 +40,7 @@ func TestBuildReader_StepsAndLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []catalog.BuildEvent{
-		{Step: 1, Steps: 2, Line: "Step 1/2 : FROM x"}, {Step: 1, Steps: 2, Line: " ---> abc"},
+		{Step: 1, Steps: 2, Line: "Step 1/2 : FROM x"}, {Step: 1, Steps: 2, Line: " ---> Using cache", Cached: true}, {Step: 1, Steps: 2, Line: " ---> abc"},
 		{Step: 2, Steps: 2, Line: "Step 2/2 : RUN a &&   b"}, {Step: 2, Steps: 2, Line: "half a line"},
 		{Step: 2, Steps: 2, Line: "progress 1%"}, {Step: 2, Steps: 2, Line: "progress 2%"}, {Step: 2, Steps: 2, Line: "no end"},
 	}

@@ -79,6 +79,10 @@ func (c *containers) create(ctx context.Context, s Sandbox) error {
 	if c.life.Err() == nil {
 		err = errors.Join(err, c.remove(context.WithoutCancel(ctx), s.ID))
 	}
+	if errors.Is(err, errDeleted) { // which did not fail, and is deleted next, also after a crash
+		_, setErr := c.set(ctx, s, Deleting, "")
+		return errors.Join(err, setErr)
+	}
 	return c.fail(ctx, s, err)
 }
 

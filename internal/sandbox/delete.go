@@ -23,15 +23,44 @@ func (r *remover) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
 	} else if s.State == Creating || s.State == Starting || s.State.Resting() || s.State.moves() {
 		r.turns.interrupt(ref, errDeleted)
 	}
-	return r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
-		return r.observed(ctx, ActionDelete, s.State, s, func() error {
-			s, err := r.set(ctx, s, Deleting, "")
-			if err != nil {
-				return err
-			}
-			accept(s)
-			return r.remove(ctx, s)
-		})
+	return r.do(ctx, ref, r.delete)
+}
+
+// Cancel ends the create of a sandbox and removes what there is of it. Conflict when it was too late: the sandbox stays as it is then.
+func (r *remover) Cancel(ctx context.Context, ref Ref) (Sandbox, error) {
+	s, err := r.Current(ctx, ref)
+	if err == nil && s.State != Creating {
+		err = tooLate(s)
+	}
+	if err != nil {
+		return Sandbox{}, err
+	}
+	r.turns.interrupt(ref, errDeleted)
+	ended, err := r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		if s.State != Creating && s.State != Deleting {
+			return tooLate(s)
+		}
+		return r.delete(ctx, s, accept)
+	})
+	if fault.Is(err, fault.Gone) { // it was quick
+		s.State = Deleting
+		return s, nil
+	}
+	return ended, err
+}
+
+func tooLate(s Sandbox) error {
+	return fault.New(fault.Conflict, "%s is not being created any more. Delete it if you do not need it.", s.Name)
+}
+
+func (r *remover) delete(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+	return r.observed(ctx, ActionDelete, s.State, s, func() error {
+		s, err := r.set(ctx, s, Deleting, "")
+		if err != nil {
+			return err
+		}
+		accept(s)
+		return r.remove(ctx, s)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/pace"
 )
 
 // How long things may take. Each bounds one call or one operation, so that nothing hangs for ever.
@@ -50,6 +51,8 @@ type Config struct {
 	// Quota limits the homes; nil where there is no storage pool, and then a request that asks for a limit is refused.
 	Quota Quota
 	Log   *slog.Logger
+	// Times knows how long the phases of a create took the last time; nil for nothing.
+	Times *pace.Times
 	// Freezer freezes sandboxes; nil when the engine cannot.
 	Freezer Freezer
 	// Homes opens the homes of sandboxes for backups and restores.
@@ -97,7 +100,7 @@ type Manager struct {
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
 func New(c Config) *Manager {
 	o := newOperations(c.Store, c.Runtime.Ping, c.Log)
-	o.observe = c.Observe
+	o.observe, o.times = c.Observe, c.Times
 	s := &settings{
 		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host, runtime: c.Runtime, quota: c.Quota,
 		rest: c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never}),

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/pace"
 )
 
 // records stores sandboxes and publishes their changes.
@@ -17,6 +19,8 @@ type records struct {
 	log  *slog.Logger
 
 	observe func(ctx context.Context, a Action, was State, s Sandbox) (done func(error)) // may be nil
+
+	times *pace.Times
 
 	mu       sync.Mutex
 	progress map[string]Progress // by id
@@ -104,6 +108,11 @@ func (r *records) set(ctx context.Context, s Sandbox, state State, problem strin
 	if err := r.rows.Update(ctx, s); err != nil {
 		return s, err
 	}
+	if was == Creating && state == Running {
+		made := s
+		made.State = was
+		r.notePhase(made, r.Progress(s.ID), time.Now())
+	}
 	if state.Settled() {
 		r.clearProgress(s.ID)
 	}
@@ -115,9 +124,17 @@ func (r *records) set(ctx context.Context, s Sandbox, state State, problem strin
 }
 
 func (r *records) report(s Sandbox, p Progress) {
+	p.Since = time.Now()
 	r.mu.Lock()
+	before := r.progress[s.ID]
+	if before.Phase == p.Phase && !before.Since.IsZero() {
+		p.Since = before.Since
+	}
 	r.progress[s.ID] = p
 	r.mu.Unlock()
+	if before.Phase != p.Phase {
+		r.notePhase(s, before, p.Since)
+	}
 	r.publish(Event{Sandbox: s, Progress: p})
 }
 

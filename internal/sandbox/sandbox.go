@@ -181,8 +181,9 @@ const (
 // Progress is how far an operation under way has come. The zero value means nothing is under way.
 type Progress struct {
 	Phase    Phase
-	Fraction float64 // 0 to 1 within the phase; 0 when it cannot be told
-	Detail   string  // the last line of output, cleaned of control characters
+	Fraction float64   // 0 to 1 within the phase; 0 when it cannot be told
+	Detail   string    // the last line of output, cleaned of control characters
+	Since    time.Time // when the phase began
 }
 
 // Event says that a sandbox has changed: its row, its progress, or that it is gone; or that a wake of it has failed.

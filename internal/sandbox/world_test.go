@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/archive"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/pace"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 )
@@ -31,6 +32,7 @@ type world struct {
 	quota     sandbox.Quota         // nil: there is no storage pool
 	volumes   atomic.Pointer[[]sandbox.Mount]
 	left      atomic.Int32 // how often Config.Leave was called of one that the engine had running
+	times     *pace.Times
 	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State, s sandbox.Sandbox) func(error)
 }
 
@@ -72,7 +74,7 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 			return nil
 		},
 	}
-	c.Observe, c.Quota = w.observe, w.quota
+	c.Observe, c.Quota, c.Times = w.observe, w.quota, w.times
 	c.Leave = func(_ context.Context, s sandbox.Sandbox) {
 		if w.engine.Runs(s.ID) {
 			w.left.Add(1)

@@ -314,6 +314,12 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("last uses %v, %v", uses, err)
 		}
 	},
+	24: func(t *testing.T, d *DB) {
+		times, err := d.Times().StepTimes(t.Context())
+		if err != nil || times["create/base/start"] != 420*time.Millisecond {
+			t.Errorf("times of steps %v, %v", times, err)
+		}
+	},
 }
 
 func TestMigrate_SandboxesFromBeforeCountAsUsed(t *testing.T) {
