@@ -16,7 +16,7 @@ type Workspace struct {
 	Row    Row
 	Rest   Rest
 	Still  Still
-	Slots  []Slot
+	Panes  Panes
 	Files  Files
 	Ports  Ports
 	Alerts AlertSignal
@@ -31,7 +31,7 @@ type Workspace struct {
 type Pane struct {
 	Label     string
 	State     string // of the sandbox
-	Kind      string // "terminals", "files", "work", "waits", or the state of a sandbox that does not run; a change of it redraws the pane
+	Kind      string // "terminals", "files", "editor", "work", "waits", "none", or the state of a sandbox that does not run; a change of it redraws the pane
 	Terminals Terminals
 	Files     Files
 	Work      Work
@@ -211,7 +211,7 @@ func WorkspacePage(w Workspace) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = paneSwitch(w.Slots).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = paneSwitch(w.Panes.Slots).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -259,7 +259,7 @@ func WorkspacePage(w Workspace) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = panes(w.Slots, w.Files, w.Preferences).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panes(w.Panes, w.Files, w.Preferences).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
