@@ -81,8 +81,8 @@ class SandboxEditor extends HTMLElement {
     this.places = h("div", { class: "editor-places" });
     const edge = this.parentElement?.querySelector(":scope > sandbox-files") && splitter(this); // they share a pane
     this.replaceChildren(...[edge].filter(Boolean),
-      h("div", { class: "tabs editor-tabs" }, this.back, this.list),
-      h("div", { class: "editor-bar" }, this.crumb, this.tools, this.links, this.modes, this.saver, this.more), this.places, this.status);
+      h("div", { class: "tabs editor-tabs", "data-commands": "Open files" }, this.back, this.list),
+      h("div", { class: "editor-bar", "data-commands": "File" }, this.crumb, this.tools, this.links, this.modes, this.saver, this.more), this.places, this.status);
     this.hidden = true;
   }
 

@@ -9,7 +9,7 @@ import { button, command, h, icon } from "../js/dom.js";
 import { choose, fromDrop, fromInput } from "./dropped.js";
 import { FindView } from "./find_view.js";
 import { Loader } from "./loader.js";
-import { closeMenu, menuButton, openMenu } from "./menu.js";
+import { closeMenu, menuButton, offer, openMenu } from "./menu.js";
 import { menuOf, paneMenu } from "./tree_menus.js";
 import { Tree } from "./model.js";
 import { PathBar } from "./path_bar.js";
@@ -89,7 +89,8 @@ class SandboxFiles extends HTMLElement {
     home.classList.add("roomy");
     up.classList.add("roomy");
     const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the editor", "aria-label": "Back to the editor", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
-    this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#setView("find")), more);
+    this.bar = h("div", { class: "files-bar", "data-commands": "Files" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#setView("find")), more);
+    offer(this.view.element, () => (this.tree.selection().length ? menuOf(this, this.tree.selection()) : []), { label: "Selected files" });
     this.up = up;
     this.body = h("div", { class: "files-body" }, this.view.element, this.find.element, this.trash.element);
     this.replaceChildren(this.bar, this.body, this.panel.element);
