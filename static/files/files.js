@@ -88,7 +88,7 @@ class SandboxFiles extends HTMLElement {
     const add = menuButton(button("plus", "New or upload"), () => this.#addMenu(), { label: "New" });
     home.classList.add("roomy");
     up.classList.add("roomy");
-    const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the editor", "aria-label": "Back to the editor", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
+    const editor = h("button", { type: "button", class: "button low files-open", "data-command-skip": true, title: "Back to the editor", "aria-label": "Back to the editor", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
     this.bar = h("div", { class: "files-bar", "data-commands": "Files" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#setView("find")), more);
     offer(this.view.element, () => (this.tree.selection().length ? menuOf(this, this.tree.selection()) : []), { label: "Selected files" });
     this.up = up;

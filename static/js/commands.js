@@ -33,11 +33,12 @@ function usable(element, scope) {
   return !hidden || hidden.matches("[data-palette-links]") || !scope.contains(hidden);
 }
 
-// entryOf returns {group, text, hint, keys, icon, to, run}.
+// entryOf returns {group, text, hint, keys, icon, to, run, many}; many says that its group may be long.
 function entryOf(element, group, mac) {
   return {
     group, text: element.dataset.command || element.getAttribute("aria-label") || textOf(element), hint: element.dataset.hint ?? element.querySelector(".end:not(.key)")?.textContent.trim() ?? "",
     keys: keysOf(element.getAttribute("aria-keyshortcuts"), mac), icon: element.querySelector("svg.icon"), to: element.getAttribute("href") ?? "", run: () => element.click(),
+    many: Boolean(element.closest("[data-palette-links]")),
   };
 }
 
@@ -57,7 +58,7 @@ export function commandsOf(page, mac = false) {
     if (element.ariaHasPopup === "menu") continue;
     const scope = element.closest("[data-commands]");
     if (!scope && !("command" in element.dataset)) continue;
-    if (usable(element, scope ?? element)) entries.push(entryOf(element, scope?.dataset.commands ?? "Page", mac));
+    if (usable(element, scope ?? element)) entries.push(entryOf(element, scope?.dataset.commands ?? "Actions", mac));
   }
   return unique(entries.filter((e) => e.text));
 }

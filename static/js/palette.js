@@ -10,7 +10,7 @@ import { h, icon } from "./dom.js";
 import { FileNames, marks } from "./file_names.js";
 
 const mostRows = 100;
-const mostOfGroup = 8; // without a query
+const mostOfGroup = 8; // of what is not of the page, without a query
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform ?? "");
 const modes = {
   commands: { label: "Search and commands", hint: "Search commands, sandboxes, templates, settings…" },
@@ -119,9 +119,11 @@ export class Palette {
 
   #grouped() {
     const groups = groupBy(this.#commands);
-    return [...groups].flatMap(([name, list], i) => {
+    const first = this.#names ? [] : ["Sandboxes"]; // what people go to most from other pages
+    return [...new Set([...first, ...groups.keys()])].filter((name) => groups.has(name)).map((name, i) => {
       const id = `palette-group-${i}`;
-      return h("div", { role: "group", "aria-labelledby": id }, h("div", { class: "palette-group", id, role: "presentation" }, name), list.slice(0, mostOfGroup).map((c) => this.#row(c)));
+      const rows = groups.get(name).filter((c, n) => !c.many || n < mostOfGroup).map((c) => this.#row(c));
+      return h("div", { role: "group", "aria-labelledby": id }, h("div", { class: "palette-group", id, role: "presentation" }, name), rows);
     });
   }
 
