@@ -209,6 +209,8 @@ func (p *person) findsByName() {
 	p.presses("k", "KeyK", 75, ctrlKey)
 	p.sees("the commands, and what every page leads to", open+` && document.querySelector("#palette").innerText.includes("Templates")`)
 	p.pictures("workspace-palette")
+	p.presses("Enter", "Enter", 13, 0)
+	p.sees("that Enter alone runs nothing", open)
 	p.enters("hide term")
 	p.sees("the command with its key", `document.querySelector("#palette [aria-selected=true]")?.innerText.includes("Ctrl+`+"`"+`")`)
 	p.presses("Enter", "Enter", 13, 0)

@@ -33,11 +33,18 @@ function usable(element, scope) {
   return !hidden || hidden.matches("[data-palette-links]") || !scope.contains(hidden);
 }
 
+// within does what belongs to a pane, which is shown first if it is hidden.
+function within(element, act) {
+  const pane = element.closest("[data-pane]");
+  if (pane && !pane.checkVisibility()) document.dispatchEvent(new CustomEvent("sandboxd:show", { detail: pane.dataset.pane }));
+  act();
+}
+
 // entryOf returns {group, text, hint, keys, icon, to, run, many}; many says that its group may be long.
 function entryOf(element, group, mac) {
   return {
     group, text: element.dataset.command || element.getAttribute("aria-label") || textOf(element), hint: element.dataset.hint ?? element.querySelector(".end:not(.key)")?.textContent.trim() ?? "",
-    keys: keysOf(element.getAttribute("aria-keyshortcuts"), mac), icon: element.querySelector("svg.icon"), to: element.getAttribute("href") ?? "", run: () => element.click(),
+    keys: keysOf(element.getAttribute("aria-keyshortcuts"), mac), icon: element.querySelector("svg.icon"), to: element.getAttribute("href") ?? "", run: () => within(element, () => element.click()),
     many: Boolean(element.closest("[data-palette-links]")),
   };
 }
@@ -46,7 +53,7 @@ function entryOf(element, group, mac) {
 function menuEntries(element) {
   const { label, items } = element.commands;
   return items().filter((it) => it && !it.off).map((it) => ({
-    group: label, text: it.checked === undefined ? it.text : `${it.text}: ${it.checked ? "on" : "off"}`, hint: "", keys: it.key ?? "", icon: it.icon, to: "", run: it.act,
+    group: label, text: it.checked === undefined ? it.text : `${it.text}: ${it.checked ? "on" : "off"}`, hint: "", keys: it.key ?? "", icon: it.icon, to: "", run: () => within(element, it.act),
   }));
 }
 
@@ -54,7 +61,7 @@ function menuEntries(element) {
 export function commandsOf(page, mac = false) {
   const entries = [];
   for (const element of page.querySelectorAll("[data-commands] :is(a[href], button), [data-command], [data-menu]")) {
-    if (element.commands && element.checkVisibility()) entries.push(...menuEntries(element));
+    if (element.commands && !element.closest("[hidden], [data-empty]")) entries.push(...menuEntries(element));
     if (element.ariaHasPopup === "menu") continue;
     const scope = element.closest("[data-commands]");
     if (!scope && !("command" in element.dataset)) continue;

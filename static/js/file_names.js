@@ -104,6 +104,7 @@ function decodeLoosely(encoded) {
 // FileNames keeps the list of one sandbox.
 export class FileNames {
   more = false; // files are missing
+  partial = false; // the first list is being read
   problem = null;
   #reading = null;
   #read = -Infinity; // when
@@ -113,15 +114,12 @@ export class FileNames {
     Object.assign(this, { files, now, names: new Names(files.home), changed: () => {} });
   }
 
-  get reading() {
-    return Boolean(this.#reading);
-  }
-
   // refresh reads the list unless it is fresh.
   refresh() {
     if (this.#reading || this.now() - this.#read < fresh) return this.#reading;
     this.#reading = this.#load().finally(() => {
       this.#reading = null;
+      this.partial = false;
       this.changed();
     });
     return this.#reading;
@@ -129,7 +127,8 @@ export class FileNames {
 
   async #load() {
     const names = new Names(this.files.home);
-    if (!this.names.size) this.names = names; // the first ones show as they arrive
+    this.partial = !this.names.size;
+    if (this.partial) this.names = names; // the first ones show as they arrive
     try {
       for await (const line of this.files.names()) {
         if (line.problem) throw Object.assign(new Error(line.problem.detail), { status: line.problem.status });

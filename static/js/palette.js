@@ -4,7 +4,6 @@ import fuzzysort from "fuzzysort";
 import { Files } from "../files/api.js";
 import { pieces } from "../files/names.js";
 import { encodePath } from "../files/paths.js";
-import { announce } from "./announce.js";
 import { commandsOf } from "./commands.js";
 import { h, icon } from "./dom.js";
 import { FileNames, marks } from "./file_names.js";
@@ -13,7 +12,7 @@ const mostRows = 100;
 const mostOfGroup = 8; // of what is not of the page, without a query
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform ?? "");
 const modes = {
-  commands: { label: "Search and commands", hint: "Search commands, sandboxes, templates, settings…" },
+  commands: { label: "Search and commands", hint: "Search commands and pages…" },
   files: { label: "Open a file", hint: "File name, or > for commands" },
 };
 
@@ -24,8 +23,8 @@ export class Palette {
     (this.#one ??= new Palette()).show(mode);
   }
 
-  #rows = []; // {option, run}
-  #at = 0;
+  #rows = []; // {option, entry}
+  #at = -1; // the chosen row
   #commands = [];
   #names = null;
 
@@ -36,8 +35,9 @@ export class Palette {
     });
     this.list = h("div", { class: "palette-list", id: "palette-list", role: "listbox" });
     this.note = h("p", { class: "palette-note" });
+    this.status = h("p", { class: "visually-hidden", role: "status" }); // the page's own is inert behind the dialog
     this.dialog = h("dialog", { id: "palette", class: "palette" },
-      h("div", { class: "palette-head" }, icon("search"), this.field, h("button", { type: "button", class: "button bare square low", "aria-label": "Close", click: () => this.dialog.close() }, icon("close"))), this.list, this.note);
+      h("div", { class: "palette-head" }, icon("search"), this.field, h("button", { type: "button", class: "button bare square low", "aria-label": "Close", click: () => this.dialog.close() }, icon("close"))), this.list, this.note, this.status);
     this.list.addEventListener("click", (event) => this.#click(event));
     this.list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
     document.body.append(this.dialog);
@@ -93,7 +93,7 @@ export class Palette {
       this.#setMode("commands");
     }
     const query = this.field.value.trim();
-    const at = keep ? this.#at : 0;
+    const at = keep && this.#at >= 0 ? this.#at : query || this.mode === "files" ? 0 : -1; // Enter alone runs nothing
     this.#rows = [];
     this.list.replaceChildren(...(this.mode === "files" ? this.#fileRows(query) : this.#commandRows(query)));
     this.#say(query);
@@ -102,19 +102,19 @@ export class Palette {
 
   #say(query) {
     const { names } = this.mode === "files" ? { names: this.#names } : {};
-    const said = !names ? "" : names.problem ? names.problem.message : names.reading && !names.names.size ? "Reading the names of files…"
+    const said = !names ? "" : names.problem ? names.problem.message : names.partial ? "Reading the names of files…"
       : names.more ? `Only the first ${names.names.size.toLocaleString("en")} files are searched. Find files, in the tree, searches all.` : "Files in ~, without .git, node_modules and caches.";
-    const none = this.#rows.length || (names?.reading && !names.names.size) ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
+    const none = this.#rows.length || names?.partial ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
     this.note.textContent = none + said;
     this.note.hidden = !this.note.textContent;
     clearTimeout(this.told);
-    this.told = setTimeout(() => announce(none || `${this.#rows.length} results`), 600);
+    this.told = setTimeout(() => (this.status.textContent = none || `${this.#rows.length} results`), 600);
   }
 
   #commandRows(query) {
     if (!query) return this.#grouped();
     const found = fuzzysort.go(query, this.#commands, { keys: ["text", "hint", "group"], limit: mostRows, threshold: 0.3 });
-    return found.map((r) => this.#row({ ...r.obj, marks: r[0].score > 0 ? [...r[0].indexes] : [], place: r.obj.group }));
+    return found.map((r) => this.#row({ ...r.obj, command: r.obj, marks: r[0].score > 0 ? [...r[0].indexes] : [], place: r.obj.group }));
   }
 
   #grouped() {
@@ -122,7 +122,7 @@ export class Palette {
     const first = this.#names ? [] : ["Sandboxes"]; // what people go to most from other pages
     return [...new Set([...first, ...groups.keys()])].filter((name) => groups.has(name)).map((name, i) => {
       const id = `palette-group-${i}`;
-      const rows = groups.get(name).filter((c, n) => !c.many || n < mostOfGroup).map((c) => this.#row(c));
+      const rows = groups.get(name).filter((c, n) => !c.many || n < mostOfGroup).map((c) => this.#row({ ...c, command: c }));
       return h("div", { role: "group", "aria-labelledby": id }, h("div", { class: "palette-group", id, role: "presentation" }, name), rows);
     });
   }
@@ -141,29 +141,30 @@ export class Palette {
     });
   }
 
-  #row({ text, hint, keys, icon: shape, marks: marked = [], place = "", run }) {
+  #row(entry) {
+    const { text, hint, keys, icon: shape, marks: marked = [], place = "" } = entry;
     const option = h("div", { class: "palette-row", role: "option", id: `palette-${this.#rows.length}`, "aria-selected": "false" },
       typeof shape === "string" ? icon(shape) : (shape?.cloneNode(true) ?? icon("right")), marked.length ? markedText(text, marked) : shown(text, "palette-text"),
       hint && shown(hint, "palette-hint"), h("span", { class: "palette-end" }, place && h("span", {}, place), keys && h("kbd", { class: "key" }, keys)));
-    this.#rows.push({ option, run });
+    this.#rows.push({ option, entry });
     return option;
   }
 
   #choose(at, still = false) {
     this.#rows[this.#at]?.option.setAttribute("aria-selected", "false");
-    this.#at = Math.max(at, 0);
+    this.#at = at;
     const row = this.#rows[this.#at]?.option;
     row?.setAttribute("aria-selected", "true");
     if (row) this.field.setAttribute("aria-activedescendant", row.id);
     else this.field.removeAttribute("aria-activedescendant");
-    if (this.#at === 0) this.list.scrollTop = 0;
+    if (this.#at <= 0) this.list.scrollTop = 0;
     else if (!still) row?.scrollIntoView({ block: "nearest" });
   }
 
   #key(event) {
     if (event.isComposing) return;
     const n = this.#rows.length;
-    const to = { ArrowDown: this.#at + 1, ArrowUp: this.#at - 1, PageDown: Math.min(this.#at + 10, n - 1), PageUp: Math.max(this.#at - 10, 0) }[event.key];
+    const to = { ArrowDown: this.#at + 1, ArrowUp: Math.max(this.#at, 0) - 1, PageDown: Math.min(this.#at + 10, n - 1), PageUp: Math.max(this.#at - 10, 0) }[event.key];
     if (to !== undefined && n) this.#choose((to + n) % n);
     else if (event.key === "Enter") this.#run(this.#rows[this.#at]);
     else return;
@@ -178,7 +179,9 @@ export class Palette {
   #run(row) {
     if (!row) return;
     this.dialog.close(); // the focus returns to where it was
-    row.run();
+    const { entry } = row;
+    const now = this.#commands.includes(entry.command) && commandsOf(document, isMac).find((c) => c.text === entry.text && c.group === entry.group); // an update may have replaced its element
+    (now || entry).run();
   }
 }
 

@@ -9,7 +9,8 @@ export async function openPalette(mode) {
 }
 
 function perform(action, event) {
-  if (document.querySelector("dialog[open]:not(#palette)")) return;
+  const open = document.querySelector("dialog[open]");
+  if (open && (open.id !== "palette" || !action.palette)) return;
   event.preventDefault();
   event.stopPropagation();
   if (action.palette) openPalette(action.palette);

@@ -267,6 +267,7 @@ function listen() {
   document.addEventListener("sandboxd:editing", (event) => occupy("editor", event.detail));
   document.addEventListener("sandboxd:open", () => show("editor"));
   document.addEventListener("sandboxd:editor", () => show("editor"));
+  document.addEventListener("sandboxd:show", (event) => show(event.detail));
   document.addEventListener("sandboxd:tree", () => phone.matches && show("files"));
   document.addEventListener("sandboxd:reveal", () => show("files"));
   for (const query of [phone, ...Object.values(widths)]) query.addEventListener("change", load);
