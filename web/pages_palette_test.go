@@ -55,6 +55,10 @@ func TestFileNames_AreForThePageOfTheSandbox(t *testing.T) {
 	s.put("ada", "mine", nil)
 	s.get("bob", "/sandboxes/mine/files:names").is(http.StatusNotFound)
 	s.get("", "/sandboxes/mine/files:names").is(http.StatusUnauthorized)
+	const want = `{"folder":"/home/agent","names":["notes.txt"]}` + "\n" + `{"folder":"/home/agent/src","names":["main.go"]}` + "\n" + `{"end":true,"more":false}` + "\n"
+	if got := s.get("ada", "/sandboxes/mine/files:names").is(http.StatusOK); got.Body.String() != want || got.Header().Get("Content-Security-Policy") != sandboxPolicy {
+		t.Errorf("got %s, %v", got.Body, got.Header())
+	}
 	shape, err := json.Marshal(newNamesShape("/home/\xff", []string{"a", "b\xff"}))
 	if want := `{"folder":"/home/\ufffd","folder_encoded":"/home/%FF","names":["a"],"encoded":["b%FF"]}`; err != nil || string(shape) != want && string(shape) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
 		t.Errorf("shape %s, %v", shape, err)
