@@ -66,7 +66,12 @@ export class Palette {
     this.field.placeholder = modes[mode].hint;
     for (const e of [this.field, this.list]) e.setAttribute("aria-label", modes[mode].label);
     this.dialog.setAttribute("aria-label", modes[mode].label);
-    if (mode === "files") this.#names.refresh();
+    if (mode === "files" && this.#running) this.#names.refresh();
+  }
+
+  // #running says whether names can be read without waking the sandbox.
+  get #running() {
+    return ["files", "running"].includes(document.querySelector("sandbox-files")?.dataset.state);
   }
 
   // #loadLinks brings what the palette leads to from every page. Until then it has what the page has.
@@ -102,9 +107,9 @@ export class Palette {
 
   #say(query) {
     const { names } = this.mode === "files" ? { names: this.#names } : {};
-    const said = !names ? "" : names.problem ? names.problem.message : names.partial ? "Reading the names of files…"
+    const said = !names ? "" : !this.#running && !names.names.size ? "Files can be opened by name while the sandbox runs." : names.problem ? names.problem.message : names.partial ? "Reading the names of files…"
       : names.more ? `Only the first ${names.names.size.toLocaleString("en")} files are searched. Find files, in the tree, searches all.` : "Files in ~, without .git, node_modules and caches.";
-    const none = this.#rows.length || names?.partial ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
+    const none = this.#rows.length || names?.partial || (names && !this.#running) ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
     this.note.textContent = none + said;
     this.note.hidden = !this.note.textContent;
     clearTimeout(this.told);
