@@ -106,14 +106,21 @@ export class Palette {
   }
 
   #say(query) {
-    const { names } = this.mode === "files" ? { names: this.#names } : {};
-    const said = !names ? "" : !this.#running && !names.names.size ? "Files can be opened by name while the sandbox runs." : names.problem ? names.problem.message : names.partial ? "Reading the names of files…"
-      : names.more ? `Only the first ${names.names.size.toLocaleString("en")} files are searched. Find files, in the tree, searches all.` : "Files in ~, without .git, node_modules and caches.";
-    const none = this.#rows.length || names?.partial || (names && !this.#running) ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
+    const { said, waits = false } = this.mode === "files" ? this.#aboutNames() : { said: "" };
+    const none = this.#rows.length || waits ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
     this.note.textContent = none + said;
     this.note.hidden = !this.note.textContent;
     clearTimeout(this.told);
     this.told = setTimeout(() => (this.status.textContent = none || `${this.#rows.length} results`), 600);
+  }
+
+  // #aboutNames says which names are searched.
+  #aboutNames() {
+    const { names, more, partial, problem } = this.#names;
+    if (!names.size && !this.#running) return { said: "Files can be opened by name while the sandbox runs.", waits: true };
+    if (problem) return { said: problem.message };
+    if (partial) return { said: "Reading the names of files…", waits: true };
+    return { said: more ? `Only the first ${names.size.toLocaleString("en")} files are searched. Find files, in the tree, searches all.` : "Files in ~, without .git, node_modules and caches." };
   }
 
   #commandRows(query) {
