@@ -37,6 +37,7 @@ var shapes = map[string]string{
 	"keyboard": `<rect x="1.75" y="4" width="12.5" height="8" rx="1.25"/><path d="M4.5 6.75h0m2.3 0h0m2.4 0h0m2.3 0h0M5.5 9.5h5"/>`,
 
 	"maximise": `<path d="M6.5 2.5h-4v4m7-4h4v4m-7 7h-4v-4m7 4h4v-4"/>`,
+	"split":    `<rect x="2.25" y="2.75" width="11.5" height="10.5" rx="1.25"/><path d="M8 2.75v10.5M8 8h5.75"/>`,
 
 	// Things.
 	"archive": `<path d="M2.25 2.75h11.5v3H2.25zM3.25 5.75v6.5c0 .55.45 1 1 1h7.5c.55 0 1-.45 1-1v-6.5M6.5 8.5h3"/>`,

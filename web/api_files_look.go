@@ -114,26 +114,65 @@ func (s *fileHandlers) apiSearchFiles(ctx context.Context, r *request, h access.
 
 // searchLive answers with a line of JSON for each thing that is found, when it is found, and a last one.
 func (s *fileHandlers) searchLive(ctx context.Context, r *request, h access.Handle, q wire.Search) error {
-	var out *flow
-	more, err := s.cfg.Files.Search(ctx, h, q, func(f wire.Found) error {
-		if out == nil {
-			out = r.openFlow(lineType)
-		}
-		return out.line(newFoundShape(f))
-	})
-	if out == nil && err != nil {
-		return err
+	out := &lateFlow{r: r}
+	more, err := s.cfg.Files.Search(ctx, h, q, func(f wire.Found) error { return out.open().line(newFoundShape(f)) })
+	return out.end(more, err)
+}
+
+// lateFlow is lines of JSON of which the first opens the stream, so that an error before it is an answer of its own.
+type lateFlow struct {
+	r   *request
+	out *flow
+}
+
+func (l *lateFlow) open() *flow {
+	if l.out == nil {
+		l.out = l.r.openFlow(lineType)
 	}
-	if out == nil {
-		out = r.openFlow(lineType)
+	return l.out
+}
+
+// end writes the last line, unless err is all that there is.
+func (l *lateFlow) end(more bool, err error) error {
+	if l.out == nil && err != nil {
+		return err
 	}
 	end := searchEnd{End: true, More: more}
 	if err != nil {
 		p := problemOf(err)
-		p.RequestID = r.id
+		p.RequestID = l.r.id
 		end.Problem = &p
 	}
-	return errors.Join(out.line(end), err)
+	return errors.Join(l.open().line(end), err)
+}
+
+// namesShape is files in a folder: names that are text, and those that are not, percent-encoded.
+type namesShape struct {
+	Folder        string   `json:"folder"`
+	FolderEncoded string   `json:"folder_encoded,omitempty"`
+	Names         []string `json:"names,omitempty"`
+	Encoded       []string `json:"encoded,omitempty"`
+}
+
+func newNamesShape(folder string, names []string) (out namesShape) {
+	out.Folder, out.FolderEncoded = showBytes(folder)
+	for _, n := range names {
+		if _, encoded := showBytes(n); encoded != "" {
+			out.Encoded = append(out.Encoded, encoded)
+		} else {
+			out.Names = append(out.Names, n)
+		}
+	}
+	return out
+}
+
+// fileNames answers with a line of JSON for each folder below the home that has files, and a last one, for the page's quick open.
+func (s *fileHandlers) fileNames(ctx context.Context, r *request, h access.Handle) (reply, error) {
+	out := &lateFlow{r: r}
+	more, err := s.cfg.Files.Names(ctx, h, wire.HomePath, func(folder string, names []string) error {
+		return out.open().line(newNamesShape(folder, names))
+	})
+	return reply{}, out.end(more, err)
 }
 
 // apiWatchFiles is openFolders for programs, which are told why it ends.

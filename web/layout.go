@@ -10,17 +10,31 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// layout is how a person has arranged the workspace. The zero value is as it comes.
+// layout is how a person has arranged the workspace. The zero value is the default.
 type layout struct {
-	Panes map[string]panePlace `json:"panes,omitempty"`
-	Whole string               `json:"whole,omitempty"` // the pane that fills the workspace, or ""
-	Front string               `json:"front,omitempty"` // the pane that a phone shows
-	Sizes map[string]int       `json:"sizes,omitempty"` // pixels that panes keep of their inside, such as the width of the tree
+	Shapes map[string]shape `json:"shapes,omitempty"` // by the width of the window: "narrow", "medium" or "wide" (static/js/panes.js)
+	Last   string           `json:"last,omitempty"`   // the width of the window that was used last
+	Whole  string           `json:"whole,omitempty"`  // the pane that fills the workspace, or ""
+	Front  string           `json:"front,omitempty"`  // the pane that a phone shows
+	Sizes  map[string]int   `json:"sizes,omitempty"`  // pixels that panes keep of their inside, such as the width of a volume's tree
 	// CopyOnSelect copies a terminal's selection at once.
 	CopyOnSelect bool `json:"copy_on_select,omitempty"`
 }
 
-// panePlace is one pane's share of the width, in thousandths, and whether it is put away.
+// shape is where the panes are in windows of one width.
+type shape struct {
+	Panes map[string]panePlace `json:"panes,omitempty"`
+	Flow  string               `json:"flow,omitempty"` // beside or below; "" for what suits the width
+	Side  int                  `json:"side,omitempty"` // pixels of the sidebar's width; 0 for the default
+}
+
+// The values of shape.Flow: how the panes follow each other, but for the sidebar.
+const (
+	beside = "beside"
+	below  = "below"
+)
+
+// panePlace is one pane's share of the room, in thousandths, and whether it is hidden.
 type panePlace struct {
 	Share  int  `json:"share,omitempty"`
 	Hidden bool `json:"hidden,omitempty"`
@@ -33,17 +47,21 @@ const layoutName = "workspace"
 const (
 	maxLayout = 4 << 10 // bytes, as JSON
 	maxShare  = 1000
+	maxSide   = 1023 // what the page's classes can say (views.Panes)
 	maxSize   = 10_000
 )
 
 var paneName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// check gives the fault of a layout that a page has sent. Panes that this program does not know are kept: the next
-// one may.
+// check returns the error of a layout that a page has sent. Panes that this program does not know are kept: the next
+// version may.
 func (l layout) check() error {
-	for name, p := range l.Panes {
-		if !paneName.MatchString(name) || p.Share < 0 || p.Share > maxShare {
-			return fault.Field("panes", "A pane has a short name, and a share from 0 to %d.", maxShare)
+	for width, sh := range l.Shapes {
+		if !paneName.MatchString(width) {
+			return fault.Field("shapes", "This is not the name of a width.")
+		}
+		if err := sh.check(); err != nil {
+			return err
 		}
 	}
 	for name, size := range l.Sizes {
@@ -51,25 +69,40 @@ func (l layout) check() error {
 			return fault.Field("sizes", "A size has a short name, and is from 0 to %d.", maxSize)
 		}
 	}
-	for field, name := range map[string]string{"whole": l.Whole, "front": l.Front} {
+	for field, name := range map[string]string{"whole": l.Whole, "front": l.Front, "last": l.Last} {
 		if name != "" && !paneName.MatchString(name) {
-			return fault.Field(field, "This is not the name of a pane.")
+			return fault.Field(field, "This is not a name.")
 		}
 	}
 	return nil
 }
 
-// place is where a pane stands.
-func (l layout) place(e paneEntry) panePlace {
-	p := l.Panes[e.id]
+func (s shape) check() error {
+	for name, p := range s.Panes {
+		if !paneName.MatchString(name) || p.Share < 0 || p.Share > maxShare {
+			return fault.Field("panes", "A pane has a short name, and a share from 0 to %d.", maxShare)
+		}
+	}
+	if s.Flow != "" && s.Flow != beside && s.Flow != below {
+		return fault.Field("flow", "Panes follow each other %q or %q.", beside, below)
+	}
+	if s.Side < 0 || s.Side > maxSide {
+		return fault.Field("side", "A sidebar has a width from 0 to %d.", maxSide)
+	}
+	return nil
+}
+
+// place is where a pane is.
+func (s shape) place(e paneEntry) panePlace {
+	p := s.Panes[e.id]
 	if p.Share == 0 {
 		p.Share = e.share
 	}
 	return p
 }
 
-// layout gives how a person has arranged the workspace, and the same as the page's script reads it. What cannot be read
-// is as it comes: the page matters more.
+// layout returns how a person has arranged the workspace, and the same as the page's script reads it. One that cannot be read
+// is the default: the page matters more.
 func (s *workspaceHandlers) layout(ctx context.Context, who auth.Principal) (l layout, text string) {
 	text, err := s.cfg.Preferences.Preference(ctx, who.User.ID, layoutName)
 	if err == nil && text != "" {
@@ -82,7 +115,11 @@ func (s *workspaceHandlers) layout(ctx context.Context, who auth.Principal) (l l
 		s.log.Warn("read layout", "user", who.User.Name, "err", err)
 		return layout{}, "{}"
 	}
-	return l, text
+	known, err := json.Marshal(l) // without what an earlier version kept: the script sends it back
+	if err != nil {
+		return layout{}, "{}"
+	}
+	return l, string(known)
 }
 
 // apiSetLayout keeps how a person has arranged the workspace, for the next page in whatever browser.

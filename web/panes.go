@@ -13,45 +13,50 @@ import (
 )
 
 // paneEntry is one pane of the workspace. One more entry is all that one more pane needs: the page's frame, its
-// splitters, the tabs of a phone and the stored layout go by the list.
+// splitters, the tabs of a phone and the stored layout use the list.
 type paneEntry struct {
 	id    string // the section is "pane-ID"
 	title string
 	icon  string
-	share int // of the width, in thousandths, unless the person has chosen otherwise
+	side  bool // it is a sidebar of its own width, and comes first
+	open  bool // it shows only while something is open in it
+	keys  string
+	share int // of the room that all but the sidebar have, in thousandths, unless the person has chosen otherwise
 	show  func(s *workspaceHandlers, ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane
 }
 
-// workspacePanes are the workspace's panes from left to right.
+// workspacePanes are the workspace's panes in their order.
 var workspacePanes = []paneEntry{
-	{"files", "Files", "folder", 450, (*workspaceHandlers).filesPane},
-	{"terminal", "Terminal", "terminal", 550, (*workspaceHandlers).terminalPane},
+	{id: "files", title: "Files", icon: "folder", side: true, keys: "Control+B", show: (*workspaceHandlers).filesPane},
+	{id: "editor", title: "Editor", icon: "code", open: true, share: 600, show: (*workspaceHandlers).editorPane},
+	{id: mainPane, title: "Terminal", icon: "terminal", keys: "Control+`", share: 400, show: (*workspaceHandlers).terminalPane},
 }
 
 // mainPane is what a phone shows first.
 const mainPane = "terminal"
 
-// slots are the panes with their places, as the person has arranged them.
-func (s *workspaceHandlers) slots(ctx context.Context, l layout, h access.Handle, p sandbox.Progress) []views.Slot {
-	slots := make([]views.Slot, 0, len(s.panes))
-	none := !slices.ContainsFunc(s.panes, func(e paneEntry) bool { return !l.place(e).Hidden }) // then all
+// arranged are the panes with their places, as the person has arranged them in the window that was used last. The page's script
+// corrects it for a window of another width.
+func (s *workspaceHandlers) arranged(ctx context.Context, l layout, h access.Handle, p sandbox.Progress) views.Panes {
+	sh := l.Shapes[l.Last]
+	all := views.Panes{Flow: sh.Flow, Side: sh.Side, Slots: make([]views.Slot, 0, len(s.panes))}
 	seen := false
-	for _, entry := range s.panes {
-		place := l.place(entry)
-		shown := none || !place.Hidden
-		slots = append(slots, views.Slot{
-			ID: entry.id, Title: entry.title, Icon: entry.icon, Share: place.Share, Usual: entry.share, Hidden: !shown,
-			First: shown && !seen, Max: shown && l.Whole == entry.id, Body: s.pane(ctx, entry, h, p),
+	for _, e := range s.panes {
+		place := sh.place(e)
+		shown := !place.Hidden && !e.open
+		all.Slots = append(all.Slots, views.Slot{
+			ID: e.id, Title: e.title, Icon: e.icon, Side: e.side, Empty: e.open, Keys: e.keys, Share: place.Share, Usual: e.share,
+			Hidden: place.Hidden, First: shown && !seen && !e.side, Max: shown && !e.side && l.Whole == e.id, Body: s.pane(ctx, e, h, p),
 		})
-		seen = seen || shown
+		seen = seen || shown && !e.side
 	}
-	for _, front := range []string{l.Front, mainPane, slots[0].ID} { // the first of them that there is
-		if at := slices.IndexFunc(slots, func(v views.Slot) bool { return v.ID == front }); at >= 0 {
-			slots[at].Front = true
+	for _, front := range []string{l.Front, mainPane, all.Slots[0].ID} { // the first of them that there is
+		if at := slices.IndexFunc(all.Slots, func(v views.Slot) bool { return v.ID == front }); at >= 0 {
+			all.Slots[at].Front = true
 			break
 		}
 	}
-	return slots
+	return all
 }
 
 // pane is what one of them shows now.
@@ -114,6 +119,14 @@ func lastNames(v lastview.View) []views.LastName {
 		names = append(names, views.LastName{Icon: icon, Name: views.Style(f.Name, 120)})
 	}
 	return names
+}
+
+// editorPane is empty while the sandbox does not run. The browser keeps an editor with open files.
+func (s *workspaceHandlers) editorPane(_ context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
+	if box := h.Sandbox(); box.State == sandbox.Running {
+		return views.Pane{Kind: "editor", Files: filesPlace(box)}
+	}
+	return views.Pane{Kind: "none"}
 }
 
 // filesPlace is where a sandbox's files are.

@@ -28,19 +28,15 @@ func (s *stage) putJSON(user, path, body string) view {
 	return view{w, s.t, &html.Node{}}
 }
 
-// places says where the panes of a page stand: "files 450 off, terminal 550 first front".
+// places says where the panes of a page are: "files side, editor 600 empty, terminal 400 first front".
 func places(page view) string {
 	var all []string
 	for _, n := range page.all(".pane-slot") {
-		share := 0
-		for class := range strings.FieldsSeq(attr(n, "class")) {
-			var bit int
-			if _, err := fmt.Sscanf(class, "w-%d", &bit); err == nil {
-				share += bit
-			}
+		place := attr(n, "data-pane")
+		if share := number(n, "w-%d"); share > 0 {
+			place += fmt.Sprintf(" %d", share)
 		}
-		place := fmt.Sprintf("%s %d", attr(n, "data-pane"), share)
-		for _, flag := range []string{"off", "first", "max", "front"} {
+		for _, flag := range []string{"side", "empty", "off", "first", "max", "front"} {
 			if hasAttr(n, "data-"+flag) {
 				place += " " + flag
 			}
@@ -50,17 +46,30 @@ func places(page view) string {
 	return strings.Join(all, ", ")
 }
 
+// number adds up the binary digits in an element's classes.
+func number(n *html.Node, digit string) (sum int) {
+	for class := range strings.FieldsSeq(attr(n, "class")) {
+		var bit int
+		if _, err := fmt.Sscanf(class, digit, &bit); err == nil {
+			sum += bit
+		}
+	}
+	return sum
+}
+
 func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
+	const usual = "files side, editor 600 empty, terminal 400 first front"
 	for _, c := range []struct{ put, want string }{
-		{"", "files 450 first, terminal 550 front"},
-		{`{"panes":{"files":{"share":321},"terminal":{"share":679}},"front":"files"}`, "files 321 first front, terminal 679"},
-		{`{"panes":{"files":{"share":321,"hidden":true}}}`, "files 321 off, terminal 550 first front"},
-		{`{"whole":"terminal"}`, "files 450 first, terminal 550 max front"},
-		{`{"whole":"files","panes":{"files":{"hidden":true}}}`, "files 450 off, terminal 550 first front"},
-		{`{"front":"chat","panes":{"chat":{"share":300}}}`, "files 450 first, terminal 550 front"},
-		{`{"panes":{"files":{"hidden":true},"terminal":{"hidden":true}}}`, "files 450 first, terminal 550 front"},
+		{"", usual},
+		{`{"shapes":{"wide":{"panes":{"editor":{"share":321},"terminal":{"share":679}}}},"last":"wide","front":"files"}`, "files side front, editor 321 empty, terminal 679 first"},
+		{`{"shapes":{"wide":{"panes":{"editor":{"share":321}}}},"last":"medium"}`, usual},
+		{`{"shapes":{"wide":{"panes":{"files":{"hidden":true}}}},"last":"wide"}`, "files side off, editor 600 empty, terminal 400 first front"},
+		{`{"shapes":{"wide":{"panes":{"terminal":{"hidden":true}}}},"last":"wide"}`, "files side, editor 600 empty, terminal 400 off front"},
+		{`{"whole":"terminal"}`, "files side, editor 600 empty, terminal 400 first max front"},
+		{`{"whole":"files"}`, usual},
+		{`{"front":"chat","shapes":{"wide":{"panes":{"chat":{"share":300}}}},"last":"wide"}`, usual},
 	} {
 		if c.put != "" {
 			s.putJSON("ada", "/preferences/workspace", c.put).is(http.StatusNoContent)
@@ -69,13 +78,32 @@ func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", c.put, got, c.want)
 		}
 	}
-	s.putJSON("ada", "/preferences/workspace", `{"sizes":{"tree":260},"copy_on_select":true}`).is(http.StatusNoContent)
-	if got := attr(s.get("ada", "/sandboxes/mine").need(".panes"), "data-preferences"); got != `{"sizes":{"tree":260},"copy_on_select":true}` {
+	const kept = `{"shapes":{"medium":{"flow":"beside","side":321}},"last":"medium","copy_on_select":true}`
+	s.putJSON("ada", "/preferences/workspace", kept).is(http.StatusNoContent)
+	panes := s.get("ada", "/sandboxes/mine").need(".panes")
+	if got := attr(panes, "data-preferences"); got != kept {
 		t.Errorf("the script gets %s", got)
 	}
-	if got := places(s.get("root", "/sandboxes/mine")); got != "files 450 first, terminal 550 front" {
+	if class := attr(panes, "class"); !strings.HasPrefix(class, "panes beside sided ") || number(panes, "s-%d") != 321 {
+		t.Errorf("the panes have the classes %s", class)
+	}
+	if got := places(s.get("root", "/sandboxes/mine")); got != usual {
 		t.Errorf("another user has %s", got)
 	}
+}
+
+// TestPanes_ForgetTheLayoutOfAnEarlierVersion: the page's script sends back what it was given, which must be accepted.
+func TestPanes_ForgetTheLayoutOfAnEarlierVersion(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	if err := s.workspace.SetPreference(t.Context(), s.users["ada"].ID, "workspace", `{"panes":{"files":{"share":450}},"front":"files"}`); err != nil {
+		t.Fatal(err)
+	}
+	given := attr(s.get("ada", "/sandboxes/mine").need(".panes"), "data-preferences")
+	if given != `{"front":"files"}` {
+		t.Errorf("the script gets %s", given)
+	}
+	s.putJSON("ada", "/preferences/workspace", given).is(http.StatusNoContent)
 }
 
 func TestPanes_KeepNothingButALayout(t *testing.T) {
@@ -86,16 +114,20 @@ func TestPanes_KeepNothingButALayout(t *testing.T) {
 		many[i] = fmt.Sprintf(`"pane-%d":{"share":1}`, i)
 	}
 	for body, status := range map[string]int{
-		`{"panes":{"Files":{"share":1}}}`:                http.StatusBadRequest,
-		`{"panes":{"files":{"share":1001}}}`:             http.StatusBadRequest,
-		`{"panes":{"files":{"share":-1}}}`:               http.StatusBadRequest,
-		`{"panes":{"files":{"colour":"red"}}}`:           http.StatusBadRequest,
-		`{"whole":"<script>"}`:                           http.StatusBadRequest,
-		`{"sizes":{"tree":10001}}`:                       http.StatusBadRequest,
-		`{"other":1}`:                                    http.StatusBadRequest,
-		`[]`:                                             http.StatusBadRequest,
-		`{"panes":{` + strings.Join(many, ",") + `}}`:    http.StatusRequestEntityTooLarge,
-		`{"front":"` + strings.Repeat("x", 1<<20) + `"}`: http.StatusRequestEntityTooLarge,
+		`{"shapes":{"wide":{"panes":{"Files":{"share":1}}}}}`:             http.StatusBadRequest,
+		`{"shapes":{"wide":{"panes":{"files":{"share":1001}}}}}`:          http.StatusBadRequest,
+		`{"shapes":{"wide":{"panes":{"files":{"share":-1}}}}}`:            http.StatusBadRequest,
+		`{"shapes":{"wide":{"panes":{"files":{"x":"red"}}}}}`:             http.StatusBadRequest,
+		`{"shapes":{"wide":{"flow":"around"}}}`:                           http.StatusBadRequest,
+		`{"shapes":{"wide":{"side":1024}}}`:                               http.StatusBadRequest,
+		`{"shapes":{"<b>":{"side":300}}}`:                                 http.StatusBadRequest,
+		`{"last":"<script>"}`:                                             http.StatusBadRequest,
+		`{"whole":"<script>"}`:                                            http.StatusBadRequest,
+		`{"sizes":{"tree":10001}}`:                                        http.StatusBadRequest,
+		`{"other":1}`:                                                     http.StatusBadRequest,
+		`[]`:                                                              http.StatusBadRequest,
+		`{"shapes":{"wide":{"panes":{` + strings.Join(many, ",") + `}}}}`: http.StatusRequestEntityTooLarge,
+		`{"front":"` + strings.Repeat("x", 1<<20) + `"}`:                  http.StatusRequestEntityTooLarge,
 	} {
 		s.putJSON("ada", "/preferences/workspace", body).is(status)
 	}
@@ -103,12 +135,12 @@ func TestPanes_KeepNothingButALayout(t *testing.T) {
 	if got, err := s.workspace.Preference(t.Context(), s.users["ada"].ID, "workspace"); got != "" || err != nil {
 		t.Errorf("kept %q, %v", got, err)
 	}
-	for _, broken := range []string{"{", `{"panes":{"files":{"share":-5}}}`, `"x"`} {
+	for _, broken := range []string{"{", `{"shapes":{"wide":{"side":-5}}}`, `"x"`} {
 		if err := s.workspace.SetPreference(t.Context(), s.users["ada"].ID, "workspace", broken); err != nil {
 			t.Fatal(err)
 		}
 		page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-		if got := places(page) + attr(page.need(".panes"), "data-preferences"); got != "files 450 first, terminal 550 front{}" {
+		if got := places(page) + attr(page.need(".panes"), "data-preferences"); got != "files side, editor 600 empty, terminal 400 first front{}" {
 			t.Errorf("with %s: %s", broken, got)
 		}
 	}
@@ -117,22 +149,22 @@ func TestPanes_KeepNothingButALayout(t *testing.T) {
 func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	if page := s.get("ada", "/sandboxes/mine"); len(page.all("button.pane-toggle")) != 2 || len(page.all(".splitter")) != 1 {
+	if page := s.get("ada", "/sandboxes/mine"); len(page.all("button.pane-toggle")) != 3 || len(page.all(".splitter")) != 3 {
 		t.Fatalf("there is something for a pane that there is not: %s", places(page))
 	}
 	s.server.panes = append(s.server.panes, paneEntry{id: "notes", title: "Notes", icon: "book", share: 300,
 		show: func(_ *workspaceHandlers, _ context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
 			return views.Pane{Kind: "work", Work: views.Work{Title: "Notes of " + h.Name()}}
 		}})
-	s.putJSON("ada", "/preferences/workspace", `{"panes":{"terminal":{"hidden":true}},"front":"notes"}`).is(http.StatusNoContent)
+	s.putJSON("ada", "/preferences/workspace", `{"shapes":{"wide":{"panes":{"terminal":{"hidden":true}}}},"last":"wide","front":"notes"}`).is(http.StatusNoContent)
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-	if got := places(page); got != "files 450 first, terminal 550 off, notes 300 front" {
+	if got := places(page); got != "files side, editor 600 empty, terminal 400 off, notes 300 first front" {
 		t.Errorf("places %s", got)
 	}
 	if textOf(in(page.need("#pane-notes"), "h2")) != "Notes of mine" || attr(page.need("#pane-notes"), "aria-label") != "Notes" {
 		t.Errorf("shows %s", textOf(page.need("#pane-notes")))
 	}
-	if len(page.all("button.pane-toggle")) != 3 || len(page.all(".splitter")) != 2 {
+	if len(page.all("button.pane-toggle")) != 4 || len(page.all(".splitter")) != 4 {
 		t.Errorf("%d tabs, %d splitters", len(page.all("button.pane-toggle")), len(page.all(".splitter")))
 	}
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))

@@ -26,7 +26,8 @@ const (
 // Scripts that look at the workspace.
 const (
 	promptShown   = `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`
-	splitterAt    = `document.querySelector(".splitter").getAttribute("aria-valuenow")`
+	sideWidth     = `document.querySelector(".side-splitter").getAttribute("aria-valuenow")`
+	focusTerminal = `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`
 	offered       = `[...document.querySelectorAll(".offer")].map((o) => o.dataset.offer).join(" ")`
 	panesShown    = `[...document.querySelectorAll(".pane-slot")].filter((s) => s.checkVisibility()).map((s) => s.dataset.pane).join(" ")`
 	treeShows     = `document.querySelector("sandbox-files")?.innerText.includes(%q)`
@@ -101,6 +102,7 @@ func TestWorkspace_ADayInTheBrowser(t *testing.T) {
 	t.Run("a phone has one pane at a time", func(t *testing.T) { p.on(t).usesAPhone() })
 	t.Run("the scrollback is searched", func(t *testing.T) { p.on(t).searches() })
 	t.Run("a path that is clicked opens in the editor", func(t *testing.T) { p.on(t).followsAPath() })
+	t.Run("files and commands are found by name", func(t *testing.T) { p.on(t).findsByName() })
 	t.Run("a picture that is pasted becomes a file", func(t *testing.T) { p.on(t).pastesAPicture(s) })
 	t.Run("a terminal is named for everybody", func(t *testing.T) { p.on(t).namesATerminal() })
 	t.Run("a port is offered as it opens, and shared", func(t *testing.T) { p.on(t).sharesAPort(s) })
@@ -144,40 +146,79 @@ func (p *person) blocks(urls ...string) {
 func (p *person) on(t *testing.T) *person { return &person{t: t, ctx: p.ctx} }
 
 func (p *person) arranges(s *server) {
-	if got := p.reads(splitterAt); got != "45" {
-		p.t.Errorf("the splitter begins at %s", got)
+	if got := p.reads(sideWidth); got != "240" {
+		p.t.Errorf("the sidebar begins with %s", got)
 	}
-	const box = `document.querySelector(".splitter").getBoundingClientRect()`
+	const box = `document.querySelector(".side-splitter").getBoundingClientRect()`
 	x, y := p.number(box+".x")+4, p.number(box+".y")+200
 	p.mouse(input.DispatchMouseEventTypeMousePressed, x, y, 0)
 	p.mouse(input.DispatchMouseEventTypeMouseMoved, x+50, y, 0)
-	p.mouse(input.DispatchMouseEventTypeMouseMoved, 768, y, 0)
-	p.mouse(input.DispatchMouseEventTypeMouseReleased, 768, y, 0)
-	p.sees("it where it was dragged", splitterAt+` === "60"`)
-	p.runs("focus the splitter", `document.querySelector(".splitter").focus()`)
+	p.mouse(input.DispatchMouseEventTypeMouseMoved, 400, y, 0)
+	p.mouse(input.DispatchMouseEventTypeMouseReleased, 400, y, 0)
+	p.sees("it where it was dragged", sideWidth+` === "400"`)
+	p.runs("focus the splitter", `document.querySelector(".side-splitter").focus()`)
 	p.presses("ArrowLeft", "ArrowLeft", 37, 0)
-	p.sees("it moved by the keyboard", splitterAt+` === "58"`)
+	p.sees("it moved by the keyboard", sideWidth+` === "384"`)
 	client := s.login("admin", journeyPassword)
 	s.until("the layout is kept", func() bool {
 		_, page := s.anonymous(client, "http://"+s.addr+"/sandboxes/lab", nil)
-		return strings.Contains(page, "&#34;share&#34;:580")
+		return strings.Contains(page, "&#34;side&#34;:384")
 	})
 	other := newPerson(p.t)
 	other.signsIn("http://localhost:" + s.port())
 	other.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	other.sees("the same layout in another browser", splitterAt+` === "58"`)
-	other.runs("focus the terminal", `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`)
+	other.sees("the same layout in another browser", sideWidth+` === "384"`)
+	other.runs("focus the terminal", focusTerminal)
 	other.presses("Enter", "Enter", 13, ctrlKey|shiftKey)
 	other.sees("the terminal fill the window", panesShown+` === "terminal"`)
 	other.presses("Enter", "Enter", 13, ctrlKey|shiftKey)
 	other.sees("both again", panesShown+` === "files terminal"`)
-	p.does("put it back", chromedp.DoubleClick(".splitter"))
-	p.sees("it where it began", splitterAt+` === "45"`)
+	other.resizeTo([2]int64{1000, 700}, "light")
+	other.sees("the default in a window of another width", sideWidth+` === "200"`)
+	p.does("put it back", chromedp.DoubleClick(".side-splitter"))
+	p.sees("it where it began", sideWidth+` === "240"`)
 	p.does("hide the files", chromedp.Click(`[data-pane-toggle="files"]`))
 	p.sees("the terminal alone", panesShown+` === "terminal"`)
 	p.settles()
 	p.does("show them", chromedp.Click(`[data-pane-toggle="files"]`))
 	p.sees("both", panesShown+` === "files terminal"`)
+}
+
+// findsByName opens a file by its name and runs a command, both by key, beside a terminal that keeps the keys of its shell.
+func (p *person) findsByName() {
+	const open = `document.querySelector("#palette")?.open === true`
+	p.runs("focus the terminal", focusTerminal)
+	p.presses("k", "KeyK", 75, ctrlKey)
+	p.presses("P", "KeyP", 80, ctrlKey|shiftKey)
+	p.sees("the names of files", open+` && document.querySelector("#palette").innerText.includes("app.js")`)
+	p.enters("app:4")
+	p.sees("one file", `document.querySelectorAll("#palette [role=option]").length === 1`)
+	p.pictures("workspace-quick-open")
+	p.presses("Enter", "Enter", 13, 0)
+	p.sees("its line in the editor", `document.querySelector("sandbox-editor .cm-activeLine")?.innerText.trim() === "four" && document.activeElement?.matches(".cm-content")`)
+	if width := p.number(`document.querySelector("sandbox-editor").offsetWidth`); width < 600 {
+		p.t.Errorf("the editor is %v wide", width)
+	}
+	p.presses("b", "KeyB", 66, ctrlKey)
+	p.sees("the files hidden", panesShown+` === "editor terminal"`)
+	p.presses("b", "KeyB", 66, ctrlKey)
+	p.presses("`", "Backquote", 192, ctrlKey)
+	p.sees("the focus in the terminal", `document.activeElement?.matches(".xterm-helper-textarea")`)
+	p.presses("`", "Backquote", 192, ctrlKey)
+	p.sees("the terminal hidden", panesShown+` === "files editor" && document.activeElement?.matches(".cm-content")`)
+	p.presses("k", "KeyK", 75, ctrlKey)
+	p.sees("the commands, and what every page leads to", open+` && document.querySelector("#palette").innerText.includes("Templates")`)
+	p.pictures("workspace-palette")
+	p.presses("Enter", "Enter", 13, 0)
+	p.sees("that Enter alone runs nothing", open)
+	p.enters("hide term")
+	p.sees("the command with its key", `document.querySelector("#palette [aria-selected=true]")?.innerText.includes("Ctrl+`+"`"+`")`)
+	p.presses("Enter", "Enter", 13, 0)
+	p.sees("the terminal again", panesShown+` === "files editor terminal"`)
+	p.does("put them beside each other", chromedp.Click("#slot-terminal [data-pane-flow]"))
+	p.sees("that they are", `document.querySelector("#slot-editor").offsetTop === document.querySelector("#slot-terminal").offsetTop && document.querySelector("sandbox-editor").offsetWidth >= 600`)
+	p.pictures("workspace-beside")
+	p.does("and below again", chromedp.Click("#slot-terminal [data-pane-flow]"))
 }
 
 func (p *person) usesAPhone() {
@@ -350,7 +391,7 @@ func (p *person) wakesFiles(s *server) {
 	p.does("leave", chromedp.Navigate("http://localhost:"+s.port()+"/"))
 	s.sleeps("lab", "asleep")
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	p.sees("what wakes it, once, and its files as they were last", `document.querySelectorAll("#ws-still form button").length === 1 && document.getElementById("ws-still").innerText.includes("This sandbox is asleep") && document.querySelector(".panes form") === null && document.querySelector(".panes").innerText.includes("src")`)
+	p.sees("what wakes it, once, and its files as they were last", `document.querySelectorAll("#ws-still form button").length === 1 && document.getElementById("ws-still").innerText.includes("This sandbox is asleep") && document.querySelector(".panes :is(form, .panel)") === null && document.querySelector(".panes").innerText.includes("src")`)
 	p.pictures("workspace-asleep")
 	if state := s.rest("lab").State; state != "asleep" {
 		p.t.Errorf("looking made it %s", state)

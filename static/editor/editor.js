@@ -52,6 +52,7 @@ class SandboxEditor extends HTMLElement {
     }
     this.#tabs = [];
     this.#shown = null;
+    this.#occupy(false);
   }
 
   attributeChangedCallback(_, before, now) {
@@ -78,9 +79,10 @@ class SandboxEditor extends HTMLElement {
     this.line = h("button", { type: "button", class: "status-item", title: "Go to a line", click: () => this.#shown?.code?.askLine() });
     this.status = h("div", { class: "editor-status" });
     this.places = h("div", { class: "editor-places" });
-    this.replaceChildren(splitter(this),
-      h("div", { class: "tabs editor-tabs" }, this.back, this.list),
-      h("div", { class: "editor-bar" }, this.crumb, this.tools, this.links, this.modes, this.saver, this.more), this.places, this.status);
+    const edge = this.parentElement?.querySelector(":scope > sandbox-files") && splitter(this); // they share a pane
+    this.replaceChildren(...[edge].filter(Boolean),
+      h("div", { class: "tabs editor-tabs", "data-commands": "Open files" }, this.back, this.list),
+      h("div", { class: "editor-bar", "data-commands": "File" }, this.crumb, this.tools, this.links, this.modes, this.saver, this.more), this.places, this.status);
     this.hidden = true;
   }
 
@@ -209,13 +211,20 @@ class SandboxEditor extends HTMLElement {
 
   #redraw() {
     const had = this.list.contains(document.activeElement);
-    this.hidden = !this.#tabs.length;
-    this.parentElement?.classList.toggle("editing", this.#tabs.length > 0);
+    this.#occupy(this.#tabs.length > 0);
     this.list.replaceChildren(...this.#tabs.map((t) => t.row));
     for (const t of this.#tabs) this.#drawTab(t);
     if (had) this.#shown?.pick.focus();
     this.#drawBar();
     this.watch.want(this, [...new Set([this.#shown, ...this.#tabs].filter((t) => t && t.state === "ready").map((t) => parentOf(t.real)))], (path) => this.#changedOnDisk(path));
+  }
+
+  // #occupy tells the page whether a file is open.
+  #occupy(open) {
+    if (this.hidden === !open) return;
+    this.hidden = !open;
+    this.parentElement?.classList.toggle("editing", open);
+    document.dispatchEvent(new CustomEvent("sandboxd:editing", { detail: open }));
   }
 
   #drawTab(t) {
@@ -325,11 +334,12 @@ class SandboxEditor extends HTMLElement {
     this.#remember();
   }
 
-  // #showTree returns to the tree in narrow panes.
+  // #showTree returns to the tree, where that is a pane of its own or this one is narrow.
   #showTree() {
     this.classList.remove("front");
     this.#remember();
-    this.parentElement?.querySelector("sandbox-files [role=tree]")?.focus();
+    document.dispatchEvent(new CustomEvent("sandboxd:tree"));
+    document.querySelector("sandbox-files [role=tree]")?.focus();
   }
 
   #showEditor() {

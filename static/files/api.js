@@ -189,6 +189,12 @@ export class Files {
     return this.json(this.#at(":trash", query), { method: "DELETE", limit: 0 });
   }
 
+  // names yields the names of the files below the home, a folder at a time.
+  async *names() {
+    const answer = await this.ask(this.#at(":names"), { limit: 0 });
+    yield* lines(answer.body);
+  }
+
   // search yields results as they are found.
   async *search(query, signal) {
     const answer = await this.ask(this.#at(":search"), {

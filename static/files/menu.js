@@ -42,8 +42,15 @@ export function closeMenu(returnFocus = true) {
   if (returnFocus && had) back?.focus?.({ preventScroll: true });
 }
 
+// offer has the command palette take the items of a menu that an element opens (js/commands.js).
+export function offer(element, items, { label = "Menu" } = {}) {
+  element.dataset.menu = "";
+  element.commands = { items, label };
+}
+
 // menuButton makes a button open a menu; items() is called each time.
 export function menuButton(button, items, options) {
+  offer(button, items, options);
   button.setAttribute("aria-haspopup", "menu");
   button.setAttribute("aria-expanded", "false");
   button.addEventListener("click", () => (open?.button === button ? closeMenu() : openMenu(items(), button, options)));

@@ -42,7 +42,9 @@ function folderItems(files, node, top) {
 // paneMenu returns the menu of the pane.
 export function paneMenu(files) {
   const { tree, actions, loader } = files;
+  const quick = files.whole ? [] : [{ icon: "search", text: "Go to file…", key: keyName("P"), act: () => document.dispatchEvent(new CustomEvent("sandboxd:palette", { detail: "files" })) }, null];
   return [
+    ...quick,
     { icon: files.whole ? "box" : "home", text: files.whole ? "Volume" : "Home", act: () => files.go(files.home) },
     { icon: "up", text: "Parent folder", key: "Alt+↑", off: tree.root.path === "/", act: () => files.go(parentOf(tree.root.path)) },
     null,

@@ -10,6 +10,7 @@ import "./menus.js";
 import "./new_sandbox.js";
 import "./own_zone.js";
 import "./pace.js";
+import "./palette_keys.js";
 import "./submit_once.js";
 import "./request_errors.js";
 import "./sheets.js";

@@ -3,8 +3,9 @@
 document.addEventListener("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   const next = fragment.firstElementChild;
-  if (target.id !== "pane-files" || !target.querySelector("sandbox-files") || !next || next.dataset.kind === "deleted") return;
+  const part = target.querySelector?.(":scope > sandbox-files, :scope > sandbox-editor");
+  if (!part || !next || next.dataset.kind === "deleted") return;
   event.detail.shouldSwap = false;
+  for (const e of target.querySelectorAll("sandbox-files, sandbox-editor")) e.dataset.state = next.dataset.state;
   target.dataset.state = next.dataset.state;
-  for (const part of target.querySelectorAll("sandbox-files, sandbox-editor")) part.dataset.state = next.dataset.state;
 });

@@ -1,18 +1,28 @@
-// How the workspace's panes share its width, without a DOM. A pane is {id, share, hidden}. Shares are thousandths of the
-// width; when panes are hidden, the others divide the width by their shares.
+// How the workspace's panes share their room, without a DOM. A pane is {id, share, hidden, empty, side}. Shares are thousandths of
+// the room; when panes are hidden, the others divide it by their shares. A side pane has a width of its own. An empty pane shows
+// nothing.
 const whole = 1000;
 
+// shown are the panes beside the sidebar that can be seen: all that are not empty when each of these is hidden.
+export function shown(panes) {
+  const full = panes.filter((p) => !p.side && !p.empty);
+  const seen = full.filter((p) => !p.hidden);
+  return seen.length ? seen : full;
+}
+
+// visible are all panes that can be seen.
 export function visible(panes) {
-  return panes.filter((p) => !p.hidden);
+  const main = shown(panes);
+  return panes.filter((p) => (p.side ? !p.hidden : main.includes(p)));
 }
 
-// paneBefore returns the nearest visible pane before id, or null.
+// paneBefore returns the nearest pane before id that shares the room with it and can be seen, or null.
 export function paneBefore(panes, id) {
-  const at = panes.findIndex((p) => p.id === id);
-  return visible(panes.slice(0, at)).at(-1) ?? null;
+  const before = panes.slice(0, panes.findIndex((p) => p.id === id));
+  return shown(panes).findLast((p) => before.includes(p)) ?? null;
 }
 
-// resize gives the pane before id the wanted part (0 to 1) of the width of both. Each keeps at least least of it.
+// resize gives the pane before id the wanted part (0 to 1) of the room of both. Each keeps at least least of it.
 export function resize(panes, id, wanted, least) {
   const left = paneBefore(panes, id);
   const right = panes.find((p) => p.id === id);
@@ -30,11 +40,11 @@ export function ratio(panes, id) {
   return left ? left.share / (left.share + right.share) : 0;
 }
 
-// toggle shows or hides a pane. The last visible one stays.
-export function toggle(panes, id) {
-  const seen = visible(panes);
+// hide hides a pane. The last one beside the sidebar stays.
+export function hide(panes, id) {
+  const seen = shown(panes);
   if (seen.length === 1 && seen[0].id === id) return panes;
-  return panes.map((p) => (p.id === id ? { ...p, hidden: !p.hidden } : p));
+  return panes.map((p) => (p.id === id ? { ...p, hidden: true } : p));
 }
 
 export function reveal(panes, id) {
@@ -43,5 +53,10 @@ export function reveal(panes, id) {
 
 // serialize returns the panes as the server stores them.
 export function serialize(panes) {
-  return Object.fromEntries(panes.map(({ id, share, hidden }) => [id, { share: Math.min(Math.max(share, 1), whole), hidden }]));
+  return Object.fromEntries(panes.map(({ id, share, hidden, side }) => [id, side ? { hidden } : { share: Math.min(Math.max(share, 1), whole), hidden }]));
+}
+
+// restore returns the panes with what the server stored of them, and their default shares for what it did not.
+export function restore(panes, kept = {}) {
+  return panes.map((p) => ({ ...p, share: kept[p.id]?.share || p.usual, hidden: kept[p.id]?.hidden ?? false }));
 }

@@ -76,7 +76,7 @@ export function paneSize(name, otherwise) {
 }
 
 export function setPaneSize(name, pixels) {
-  set("sizes", { ...get("sizes", {}), [name]: Math.round(pixels) });
+  setPreference("sizes", { ...preference("sizes", {}), [name]: Math.round(pixels) });
 }
 
 globalThis.addEventListener?.("pagehide", () => own.flush());

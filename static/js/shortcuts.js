@@ -23,3 +23,17 @@ export function shortcut(key, now, workspace = false) {
   }
   return null;
 }
+
+const anywhere = { k: { palette: "commands" } };
+const inWorkspace = { ...anywhere, p: { palette: "files" }, b: { toggle: "files" } };
+
+// wanted returns the action of a key with a modifier, or null. Ctrl+K, Ctrl+P and Ctrl+B are keys of the shell, so a terminal that
+// has the focus keeps them; there Shift is held as well. On a Mac they are ⌘K, ⌘P and ⌘B everywhere.
+export function wanted(event, { mac, terminal, workspace, signedIn }) {
+  if (!signedIn || event.altKey || event.isComposing) return null;
+  if (workspace && event.code === "Backquote" && event.ctrlKey && !event.metaKey && !event.shiftKey) return { toggle: "terminal" };
+  const held = mac ? event.metaKey && !event.ctrlKey && !event.shiftKey : event.ctrlKey && !event.metaKey && event.shiftKey === terminal;
+  if (!held) return null;
+  const letter = /^[a-z]$/i.test(event.key) ? event.key : (/^Key(.)$/.exec(event.code)?.[1] ?? ""); // also on keyboards of other scripts
+  return (workspace ? inWorkspace : anywhere)[letter.toLowerCase()] ?? null;
+}

@@ -39,7 +39,7 @@ class SandboxTerminals extends HTMLElement {
     this.end = h("div", { class: "tabs-end" });
     this.screens = h("div", { class: "screens" });
     const menu = terminalMenu({ terminal: () => this.#tabs.get(this.#shown)?.terminal, rename: () => this.#rename(this.#shown) });
-    this.replaceChildren(h("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
+    this.replaceChildren(h("div", { class: "tabs", "data-commands": "Terminal" }, this.list, add, this.end, menu), this.screens);
     this.#labels = JSON.parse(this.dataset.labels || "{}") ?? {};
     this.files = filesOf(this.closest(".panes"), () => this.#folder(), () => this.#tabs.get(this.#shown)?.state === "connected");
     add.addEventListener("click", () => this.#new());
