@@ -16,8 +16,8 @@ type layout struct {
 	Whole string               `json:"whole,omitempty"` // the pane that fills the workspace, or ""
 	Front string               `json:"front,omitempty"` // the pane that a phone shows
 	Sizes map[string]int       `json:"sizes,omitempty"` // pixels that panes keep of their inside, such as the width of the tree
-	// CopyOnSelect copies a terminal's selection at once.
-	CopyOnSelect bool `json:"copy_on_select,omitempty"`
+	// CopyOnSelect copies a terminal's selection at once; nil is as it comes, which is that it does.
+	CopyOnSelect *bool `json:"copy_on_select,omitempty"`
 }
 
 // panePlace is one pane's share of the width, in thousandths, and whether it is put away.

@@ -69,8 +69,8 @@ func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", c.put, got, c.want)
 		}
 	}
-	s.putJSON("ada", "/preferences/workspace", `{"sizes":{"tree":260},"copy_on_select":true}`).is(http.StatusNoContent)
-	if got := attr(s.get("ada", "/sandboxes/mine").need(".panes"), "data-preferences"); got != `{"sizes":{"tree":260},"copy_on_select":true}` {
+	s.putJSON("ada", "/preferences/workspace", `{"sizes":{"tree":260},"copy_on_select":false}`).is(http.StatusNoContent)
+	if got := attr(s.get("ada", "/sandboxes/mine").need(".panes"), "data-preferences"); got != `{"sizes":{"tree":260},"copy_on_select":false}` {
 		t.Errorf("the script gets %s", got)
 	}
 	if got := places(s.get("root", "/sandboxes/mine")); got != "files 450 first, terminal 550 front" {
@@ -168,6 +168,10 @@ func TestTerminalText_IsForItsPeopleWhileItRuns(t *testing.T) {
 	got := s.get("ada", "/sandboxes/mine/terminals/main/text").is(http.StatusOK)
 	if got.Body.String() != greeting || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" || got.Header().Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%q, %v", got.Body, got.Header())
+	}
+	s.terminals.tabs = []wire.Terminal{{Name: "main", Full: true}}
+	if full := s.get("ada", "/sandboxes/mine/terminals/main/text?part=unless-full").is(http.StatusOK); full.Body.Len() != 0 || full.Header().Get("X-Terminal-Full") != "1" {
+		t.Errorf("with a pager: %q, %v", full.Body, full.Header())
 	}
 	s.get("ada", "/sandboxes/mine/terminals/2/text").is(http.StatusNotFound)
 	s.get("bob", "/sandboxes/mine/terminals/main/text").is(http.StatusNotFound)
