@@ -71,11 +71,6 @@ export class Scrollback {
     document.dispatchEvent(event("mousemove", at));
   }
 
-  // arrived says that there is newer output, which the overlay does not show.
-  arrived() {
-    if (this.isView) this.word.textContent = "Scrollback · new output below";
-  }
-
   // #wheel closes a view that is scrolled beyond its end.
   #wheel(event) {
     const { baseY, viewportY } = this.screen.buffer.active;

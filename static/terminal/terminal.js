@@ -462,7 +462,6 @@ class MountedTerminal {
       this.screen.reset();
     }
     this.output.push(bytes);
-    this.#scrollback?.arrived();
   }
 
   #changed(state, reason) {

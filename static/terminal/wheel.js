@@ -52,7 +52,10 @@ export class Wheel {
   }
 }
 
-// linesOf returns how many lines a wheel event turns, for cells of a height in px and a screen of rows.
-export function linesOf({ deltaY, deltaMode }, height, rows) {
+const notch = 50; // px that xterm.js scrolls for a notch of a mouse wheel, which is 120 of wheelDeltaY
+
+// linesOf returns how many lines a wheel event turns, for cells of a height in px and a screen of rows: as many as xterm.js scrolls.
+export function linesOf({ deltaY, deltaMode, wheelDeltaY }, height, rows) {
+  if (wheelDeltaY) return ((-wheelDeltaY / 120) * notch) / Math.max(height, 1);
   return deltaMode === 1 ? deltaY : deltaMode === 2 ? deltaY * rows : deltaY / Math.max(height, 1);
 }

@@ -63,6 +63,7 @@ test("a failure is no answer", async () => {
 });
 
 test("wheels turn by pixels, lines or pages", () => {
+  assert.equal(linesOf({ deltaY: 100, deltaMode: 0, wheelDeltaY: -120 }, 20, 24), 2.5);
   assert.equal(linesOf({ deltaY: 100, deltaMode: 0 }, 20, 24), 5);
   assert.equal(linesOf({ deltaY: -3, deltaMode: 1 }, 20, 24), -3);
   assert.equal(linesOf({ deltaY: 1, deltaMode: 2 }, 20, 24), 24);
