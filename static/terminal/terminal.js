@@ -295,7 +295,7 @@ class MountedTerminal {
     sizes.observe(this.root);
     signal.addEventListener("abort", () => sizes.disconnect());
     watchTheme(() => {
-      Object.assign(this.screen.options, readTheme(this.root));
+      for (const screen of [this.screen, this.#scrollback?.screen]) if (screen) Object.assign(screen.options, readTheme(this.root));
       this.fit();
     }, signal);
     awaitFont(this.root).then((late) => late && !signal.aborted && this.#measure());
