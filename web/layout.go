@@ -17,8 +17,8 @@ type layout struct {
 	Whole  string           `json:"whole,omitempty"`  // the pane that fills the workspace, or ""
 	Front  string           `json:"front,omitempty"`  // the pane that a phone shows
 	Sizes  map[string]int   `json:"sizes,omitempty"`  // pixels that panes keep of their inside, such as the width of a volume's tree
-	// CopyOnSelect copies a terminal's selection at once.
-	CopyOnSelect bool `json:"copy_on_select,omitempty"`
+	// CopyOnSelect copies a terminal's selection at once; nil is as it comes, which is that it does.
+	CopyOnSelect *bool `json:"copy_on_select,omitempty"`
 }
 
 // shape is where the panes are in windows of one width.

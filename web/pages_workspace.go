@@ -14,6 +14,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/terminal"
 	"sandboxd/views"
 )
 
@@ -224,8 +225,8 @@ type tabShape struct {
 	Folder  string `json:"folder,omitempty"`
 }
 
-// terminalText is all that a terminal has shown, as text with its colours, for the script that searches it. It wakes
-// nothing.
+// terminalText is all that a terminal has shown, as text with its colours, for the script that scrolls and searches it. It
+// wakes nothing.
 func (s *workspaceHandlers) terminalText(c echo.Context) error {
 	r := requestOf(c)
 	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
@@ -238,12 +239,15 @@ func (s *workspaceHandlers) terminalText(c echo.Context) error {
 	if box.State != sandbox.Running {
 		return fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	text, err := s.cfg.Terminals.Text(ctx, h, r.param("tab"))
+	shown, err := s.cfg.Terminals.Text(ctx, h, r.param("tab"), terminal.Part(r.query("part")))
 	if err != nil {
 		return err
 	}
 	r.head.Set("Cache-Control", "no-store")
-	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", text)
+	if shown.Full {
+		r.head.Set(terminal.FullHeader, "1")
+	}
+	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", shown.Text)
 }
 
 // submitCloseTab ends one terminal and what runs in it.

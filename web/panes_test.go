@@ -78,7 +78,7 @@ func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", c.put, got, c.want)
 		}
 	}
-	const kept = `{"shapes":{"medium":{"flow":"beside","side":321}},"last":"medium","copy_on_select":true}`
+	const kept = `{"shapes":{"medium":{"flow":"beside","side":321}},"last":"medium","copy_on_select":false}`
 	s.putJSON("ada", "/preferences/workspace", kept).is(http.StatusNoContent)
 	panes := s.get("ada", "/sandboxes/mine").need(".panes")
 	if got := attr(panes, "data-preferences"); got != kept {
@@ -200,6 +200,10 @@ func TestTerminalText_IsForItsPeopleWhileItRuns(t *testing.T) {
 	got := s.get("ada", "/sandboxes/mine/terminals/main/text").is(http.StatusOK)
 	if got.Body.String() != greeting || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" || got.Header().Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%q, %v", got.Body, got.Header())
+	}
+	s.terminals.tabs = []wire.Terminal{{Name: "main", Full: true}}
+	if full := s.get("ada", "/sandboxes/mine/terminals/main/text?part=unless-full").is(http.StatusOK); full.Body.Len() != 0 || full.Header().Get("X-Terminal-Full") != "1" {
+		t.Errorf("with a pager: %q, %v", full.Body, full.Header())
 	}
 	s.get("ada", "/sandboxes/mine/terminals/2/text").is(http.StatusNotFound)
 	s.get("bob", "/sandboxes/mine/terminals/main/text").is(http.StatusNotFound)

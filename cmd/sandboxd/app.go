@@ -420,7 +420,7 @@ func (a *app) newHandler() (http.Handler, error) {
 	boxes := proxy.New(proxy.Config{
 		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Access: control, Tracker: a.tracker,
 		Trusted: trusted,
-		Assets:  proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
+		Assets:  proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}, Icon: assets.URL("icon.svg")},
 		Log:     a.log, Step: a.step(),
 	})
 	return a.requests(a.hosts, split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}), nil

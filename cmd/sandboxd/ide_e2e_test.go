@@ -194,6 +194,7 @@ func (s *server) treeOfIDE() (total int64) {
 // looksRound keeps pictures of the open editor, and finds the sandbox's ports led to their own hosts.
 func (p coder) looksRound(s *server) {
 	p.t.Helper()
+	p.sees("the sandbox in the title", `document.title.endsWith("lab · VS Code")`)
 	for _, theme := range []string{"dark", "light"} {
 		for _, size := range []string{"phone", "desktop"} {
 			p.resize(size, theme)

@@ -175,7 +175,7 @@ var essentials = map[string]string{
 		start-notebook >/tmp/log 2>&1 &
 		` + waitFor + `waitfor http://127.0.0.1:8888/api; ls ~/notebooks/first-model.ipynb; echo fine`,
 	"data-analysis": `set -e; python3 -c 'import pandas, seaborn, statsmodels, openpyxl'; start-notebook >/tmp/log 2>&1 &
-		` + waitFor + `waitfor http://127.0.0.1:8888/api; csvstat --count ~/notebooks/orders.csv; sqlite3 :memory: 'select 6*7'; echo fine`,
+		` + waitFor + `waitfor http://127.0.0.1:8888/api; curl -s -o /dev/null -w '%{redirect_url}' http://127.0.0.1:8888/ | grep -q /notebooks/orders.ipynb; csvstat --count ~/notebooks/orders.csv; sqlite3 :memory: 'select 6*7'; echo fine`,
 	"node-api": `set -e; start-api >/tmp/log 2>&1 &
 		` + waitFor + `waitfor http://127.0.0.1:3000/health; cd ~/app && npm test >/tmp/test 2>&1 || { cat /tmp/test; exit 1; }
 		[ "$(curl -s http://127.0.0.1:3000/notes | jq -r '.[0].id')" = 1 ]; echo fine`,

@@ -209,12 +209,12 @@ func isDone(c <-chan struct{}) bool {
 func (p *spawner) spawnIDE(c ideCommand) (*process, error) {
 	home := p.workFolder("")
 	data := filepath.Join(home, ".local/share/code-server")
-	env := map[string]string{}
+	env, name := map[string]string{}, p.setup.Load().Name
 	if c.Ports != "" {
-		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, p.setup.Load().Name)
+		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, name)
 	}
 	return p.spawnPlain(wire.ExecStart{Env: env, Command: []string{filepath.Join(c.tree, ideProgram), filepath.Join(c.tree, ideScript),
 		"--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",
 		"--disable-workspace-trust", "--disable-proxy", "--user-data-dir", data, "--extensions-dir", filepath.Join(data, "extensions"),
-		"--reconnection-grace-time", "43200", home}}, c.listen, c.ready)
+		"--app-name", name + " · VS Code", "--reconnection-grace-time", "43200", home}}, c.listen, c.ready)
 }

@@ -27,7 +27,7 @@ func TestPassword_OpensTheTerminalAndNothingElse(t *testing.T) {
 	w.lock("guest", "hush")
 	w.serve(tabHost("main"), reflect)
 	w.serve(portHost(3000), reflect)
-	s := w.seen(w.ask("GET", terminal+"/", basic("guest", "hush")))
+	s := w.seen(w.ask("GET", terminal+"/token", basic("guest", "hush")))
 	if len(s.Header["Authorization"]) != 0 {
 		t.Errorf("the terminal sees the password: %v", s.Header)
 	}

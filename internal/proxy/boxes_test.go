@@ -348,6 +348,14 @@ func (s *fakeSession) DialTerminal(ctx context.Context, tab string) (net.Conn, e
 	return s.dial(ctx, tabHost(tab))
 }
 
+func (*fakeSession) Terminals(context.Context) ([]wire.Terminal, error) {
+	return []wire.Terminal{{Name: "main", Full: true}}, nil
+}
+
+func (*fakeSession) TerminalText(_ context.Context, tab string) ([]byte, error) {
+	return []byte("text of " + tab), nil
+}
+
 func (s *fakeSession) DialIDE(ctx context.Context) (net.Conn, error) { return s.dial(ctx, ideHost) }
 
 func (s *fakeSession) Services(context.Context) ([]wire.ServiceStatus, error) {

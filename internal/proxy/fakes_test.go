@@ -196,7 +196,7 @@ func makeWorld(t testing.TB, public string) *world {
 	w.ports = newPorts(t)
 	w.access = access.New(w.boxes, w.boxes.link, w.boxes)
 	w.proxy = New(Config{Hosts: hosts, Sandboxes: w.boxes, Accounts: w.accounts, Ports: w.ports, Access: w.access, Tracker: w.boxes.uses,
-		Assets: Assets{Files: http.HandlerFunc(echoPath), Scripts: []string{"/static/solo.js"}, Styles: []string{"/static/solo.css"}},
+		Assets: Assets{Files: http.HandlerFunc(echoPath), Scripts: []string{"/static/solo.js"}, Styles: []string{"/static/solo.css"}, Icon: "/static/icon.svg"},
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil))})
 	return w
 }

@@ -81,12 +81,13 @@ type Tracker interface {
 	Counts(id string) bool
 }
 
-// Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below
+// Assets are the files of our terminal page. A sandbox's host serves them below
 // /.sandboxd/static/ to anyone.
 type Assets struct {
 	Files   http.Handler // serves paths below /static/, as static.Assets does; nil for none
 	Scripts []string     // ES modules that the page loads: paths such as /static/solo-5Q7XK2.js
 	Styles  []string     // style sheets that the page loads
+	Icon    string       // the page's icon, "" for none
 }
 
 // Config is what a Proxy needs. Nothing in it may be nil unless its comment says so.

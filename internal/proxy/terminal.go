@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	_ "embed" // the page
 	"html/template"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	terminals "sandboxd/internal/terminal"
 )
 
 var (
@@ -22,8 +24,11 @@ const (
 	tabFolder = "/t/" // before the name of any other tab
 )
 
-// serveTerminal serves the tab that the path names: "/t/<tab>/", else the main one. With ttyd in the sandbox the page and WebSocket
-// are ttyd's, which find each other by relative paths; without, they are our page and the guest's WebSocket.
+// textPath is a tab's scrollback, below the tab's path.
+const textPath = "/text"
+
+// serveTerminal serves the tab that the path names: "/t/<tab>/", else the main one. The page is ours, as on the dashboard; its
+// WebSocket is ttyd's in the sandbox, or the guest's where there is no ttyd.
 func (p *proxied) serveTerminal() {
 	to := upstream{host: tabHost(mainTab), path: p.r.URL.Path, rawPath: p.r.URL.RawPath}
 	base, tab := "/", mainTab
@@ -44,11 +49,34 @@ func (p *proxied) serveTerminal() {
 			to.rawPath = "/" + rest
 		}
 	}
-	if !p.session.Guest.Hello().HasTTYD && to.path == "/" && (p.r.Method == http.MethodGet || p.r.Method == http.MethodHead) {
+	reads := p.r.Method == http.MethodGet || p.r.Method == http.MethodHead
+	switch {
+	case reads && to.path == "/":
 		p.showTerminal(base, tab)
+	case reads && to.path == textPath:
+		p.showText(tab)
+	default:
+		p.forward(to)
+	}
+}
+
+// showText answers with what the tab has shown.
+func (p *proxied) showText(tab string) {
+	ctx, cancel := context.WithTimeout(p.r.Context(), askLimit)
+	defer cancel()
+	shown, err := terminals.Look(ctx, p.session.Guest, tab, terminals.Part(p.r.URL.Query().Get("part")))
+	if err != nil {
+		p.refuse(err)
 		return
 	}
-	p.forward(to)
+	h := p.w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if shown.Full {
+		h.Set(terminals.FullHeader, "1")
+	}
+	_, _ = p.w.Write(shown.Text) // a reader that has left needs none
 }
 
 // tabOf gives the tab that a path names, or the main one.
@@ -77,9 +105,9 @@ func (a *responder) noTab(why string) notice {
 func (p *proxied) showTerminal(base, tab string) {
 	p.w.Header().Set("Referrer-Policy", "same-origin")
 	p.page(http.StatusOK, terminalPage, struct {
-		Name, Tab, Socket string
-		Scripts, Styles   []string
-	}{p.target.Name, tab, base + "ws?" + ownSocket, below(p.proxy.cfg.Assets.Scripts), below(p.proxy.cfg.Assets.Styles)},
+		Name, Tab, Box, Socket, Text string
+		Scripts, Styles, Icons       []string
+	}{p.target.Name, tab, p.handle.ID(), base + "ws?" + ownSocket, base + textPath[1:], below(p.proxy.cfg.Assets.Scripts), below(p.proxy.cfg.Assets.Styles), below([]string{p.proxy.cfg.Assets.Icon})},
 		"script-src 'self'; style-src 'self' 'unsafe-inline'; "+ // the emulator sets styles from script
 			"font-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'")
 }

@@ -19,13 +19,13 @@ func tty(name string) http.HandlerFunc {
 	}
 }
 
-func TestTerminal_ServesTtydsOwnPage(t *testing.T) {
+func TestTerminal_ServesTtydBelowThePathOfItsTab(t *testing.T) {
 	w := newWorld(t)
 	w.serve(tabHost("main"), tty("main"))
 	w.serve(tabHost("two-2"), tty("two"))
 	for path, want := range map[string]string{
-		"/": "main /", "/token": "main /token", "/?fontSize=12": "main /?fontSize=12", "/x%2Fy": "main /x%2Fy",
-		"/t/two-2/": "two /", "/t/two-2/token": "two /token", "/t/two-2/a%2Fb": "two /a%2Fb", "/t/main/": "main /",
+		"/token": "main /token", "/x%2Fy?a=1": "main /x%2Fy?a=1",
+		"/t/two-2/token": "two /token", "/t/two-2/a%2Fb": "two /a%2Fb", "/t/main/token": "main /token",
 	} {
 		if a := w.ask("GET", terminal+path, bearer); a.StatusCode != 200 || a.body != want {
 			t.Errorf("%s: %d %q, want %q", path, a.StatusCode, a.body, want)
@@ -65,29 +65,49 @@ func TestTerminal_BadTabNamesNeverReachTheGuest(t *testing.T) {
 
 func TestTerminal_ATabThatTheGuestRefusesIsSaidToBeNone(t *testing.T) {
 	w := newWorld(t)
-	a := w.ask("GET", terminal+"/t/gone/", asPerson)
+	a := w.ask("GET", terminal+"/t/gone/token", asPerson)
 	w.wantStatus(a, 404)
 	if !contains(a.body, "No such terminal") {
 		t.Error(a.body)
 	}
 }
 
-func TestTerminal_WithoutTtydOurPageSpeaksToTheGuest(t *testing.T) {
-	w := newWorld(t)
-	w.session.ttyd = false
-	w.serve(tabHost("main"), tty("main"))
-	for path, socket := range map[string]string{"/": "/ws?page=sandboxd", "/t/two/": "/t/two/ws?page=sandboxd"} {
-		a := w.ask("GET", terminal+path, bearer)
-		w.wantStatus(a, 200)
-		if !contains(a.body, `data-socket="`+socket+`"`, `data-sandbox="ml"`, `src="/.sandboxd/static/solo.js"`, `href="/.sandboxd/static/solo.css"`) ||
-			!contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'", "script-src 'self'", "frame-ancestors 'none'") {
-			t.Errorf("%s: %v\n%s", path, a.Header, a.body)
+func TestTerminal_ThePageIsOursWithAndWithoutTtyd(t *testing.T) {
+	for _, ttyd := range []bool{true, false} {
+		w := newWorld(t)
+		w.session.ttyd = ttyd
+		w.serve(tabHost("main"), tty("main"))
+		for path, base := range map[string]string{"/": "/", "/?fontSize=12": "/", "/t/two/": "/t/two/"} {
+			a := w.ask("GET", terminal+path, bearer)
+			w.wantStatus(a, 200)
+			if !contains(a.body, `data-socket="`+base+`ws?page=sandboxd"`, `data-text="`+base+`text"`, `data-sandbox="ml"`, `<title>Terminal · ml</title>`,
+				`<link rel="icon" type="image/svg+xml" href="/.sandboxd/static/icon.svg">`, `src="/.sandboxd/static/solo.js"`, `href="/.sandboxd/static/solo.css"`) ||
+				!contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'", "script-src 'self'", "frame-ancestors 'none'") {
+				t.Errorf("%s: %v\n%s", path, a.Header, a.body)
+			}
+		}
+		if w.session.dials != 0 {
+			t.Error("the guest was asked for a page")
+		}
+		if _, _, err := w.dial(terminal+"/ws", header{"Cookie", w.signIn("ml.localhost"), "Origin", terminal}); err != nil {
+			t.Error(err)
 		}
 	}
-	if w.session.dials != 0 {
-		t.Error("the guest was asked for a page")
+}
+
+func TestTerminal_GivesThePageTheScrollback(t *testing.T) {
+	w := newWorld(t)
+	a := w.ask("GET", terminal+"/t/two/text", bearer)
+	w.wantStatus(a, 200)
+	if a.body != "text of two" || a.Header.Get("Content-Type") != "text/plain; charset=utf-8" || a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("X-Terminal-Full") != "" {
+		t.Errorf("%v %q", a.Header, a.body)
 	}
-	if _, _, err := w.dial(terminal+"/ws", header{"Cookie", w.signIn("ml.localhost"), "Origin", terminal}); err != nil {
-		t.Error(err)
+	a = w.ask("GET", terminal+"/text?part=unless-full", bearer)
+	w.wantStatus(a, 200)
+	if a.body != "" || a.Header.Get("X-Terminal-Full") != "1" {
+		t.Errorf("with a pager: %v %q", a.Header, a.body)
+	}
+	if a := w.ask("GET", terminal+"/text", nil); a.StatusCode == 200 {
+		t.Errorf("a stranger reads it: %q", a.body)
 	}
 }

@@ -151,25 +151,6 @@ func (s *Service) Tabs(ctx context.Context, h access.Handle) ([]wire.Terminal, e
 	return tabs, nil
 }
 
-// Text gives the end of what a tab shows and has scrolled away, with its colours. As with Tabs it wakes nothing and is no
-// use of the sandbox. NotFound where there is no such tab, or only its viewers have that text.
-func (s *Service) Text(ctx context.Context, h access.Handle, tab string) ([]byte, error) {
-	if wire.CheckTab(tab) != nil {
-		return nil, fault.Field("tab", "There is no terminal of that name.")
-	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	session, err := h.Look(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, h.Name(), err)
-	}
-	text, err := session.Guest.TerminalText(ctx, tab)
-	if err != nil {
-		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, h.Name(), unavailable(err))
-	}
-	return text, nil
-}
-
 // CloseTab ends a tab's shell and everyone's view of it. A tab that is not there is no error; a sandbox whose processes
 // have ended, asleep or stopped, has none, and is not woken to find out. A frozen one still has it, and is thawed.
 func (s *Service) CloseTab(ctx context.Context, h access.Handle, tab string) error {

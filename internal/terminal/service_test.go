@@ -34,16 +34,16 @@ func TestService_ListsAndClosesTabs(t *testing.T) {
 func TestText_IsReadWithoutAnyUse(t *testing.T) {
 	w := &world{state: sandbox.Running}
 	s := service(w)
-	if text, err := s.Text(t.Context(), w.handle(), "main"); err != nil || string(text) != "\x1b[1mshown\n" {
-		t.Errorf("text %q, %v", text, err)
+	if text, err := s.Text(t.Context(), w.handle(), "main", Everything); err != nil || string(text.Text) != "\x1b[1mshown\n" {
+		t.Errorf("text %q, %v", text.Text, err)
 	}
 	for tab, kind := range map[string]fault.Kind{"2": fault.NotFound, "A b": fault.Invalid} {
-		if _, err := s.Text(t.Context(), w.handle(), tab); fault.KindOf(err) != kind {
+		if _, err := s.Text(t.Context(), w.handle(), tab, Everything); fault.KindOf(err) != kind {
 			t.Errorf("%s: %v", tab, err)
 		}
 	}
 	asleep := &world{state: sandbox.Asleep, refuse: fault.New(fault.Conflict, "box is asleep.")}
-	if _, err := service(asleep).Text(t.Context(), asleep.handle(), "main"); !fault.Is(err, fault.Conflict) || asleep.used()+w.used() != "" {
+	if _, err := service(asleep).Text(t.Context(), asleep.handle(), "main", Everything); !fault.Is(err, fault.Conflict) || asleep.used()+w.used() != "" {
 		t.Errorf("%v; used: %s%s", err, asleep.used(), w.used())
 	}
 }

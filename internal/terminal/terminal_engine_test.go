@@ -142,21 +142,22 @@ func TestTerminal_WithTTYDAndTmux(t *testing.T) {
 		v := b.attach(t, "")
 		v.types("clear; cd /usr/share; for i in $(seq 1000); do echo \"line-$i\"; done; printf '\\033[31mend-of-''it\\033[0m\\n'\r")
 		v.expect("end-of-it")
-		text, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "main")
-		if err != nil || !strings.Contains(string(text), "\nline-7\nline-8\n") || !strings.Contains(string(text), "\x1b[31mend-of-it") {
-			t.Errorf("%d bytes, %v: %.300q", len(text), err, text)
+		text, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "main", terminal.UnlessFull)
+		if err != nil || text.Full || !strings.Contains(string(text.Text), "\nline-7\nline-8\n") || !strings.Contains(string(text.Text), "\x1b[31mend-of-it") {
+			t.Errorf("%d bytes, %v: %.300q", len(text.Text), err, text.Text)
 		}
-		if _, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "no-such-tab"); !fault.Is(err, fault.NotFound) {
+		if _, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "no-such-tab", terminal.Everything); !fault.Is(err, fault.NotFound) {
 			t.Errorf("a tab that is not there: %v", err)
 		}
 		tabs, err := b.service().Tabs(t.Context(), b.sandbox.Handle(t))
 		if err != nil || len(tabs) == 0 || tabs[0].Folder != "/usr/share" {
 			t.Errorf("tabs %+v, %v", tabs, err)
 		}
+		b.looksAtAWholeScreen(t, v)
 	})
 	t.Run("the settings are ours, and the user's own come after", func(t *testing.T) {
 		got := b.run(t, "1000", "tmux", "show-options", "-g")
-		for _, want := range []string{"mouse on", "status off", "history-limit 20000"} {
+		for _, want := range []string{"mouse off", "status off", "history-limit 20000"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q", want)
 			}
@@ -165,6 +166,19 @@ func TestTerminal_WithTTYDAndTmux(t *testing.T) {
 			t.Errorf("server options: %s", got)
 		}
 	})
+}
+
+// looksAtAWholeScreen reads the main tab while a program has the whole screen.
+func (b *box) looksAtAWholeScreen(t *testing.T, v *viewer) {
+	t.Helper()
+	v.types("printf '\\033[?1049hwhole-''screen'; read x; printf '\\033[?1049lback-''again\\n'\r")
+	v.expect("whole-screen")
+	text, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "main", terminal.UnlessFull)
+	if err != nil || !text.Full || text.Text != nil {
+		t.Errorf("%t, %d bytes, %v", text.Full, len(text.Text), err)
+	}
+	v.types("\r")
+	v.expect("back-again")
 }
 
 func TestTerminal_TabsWithTmux(t *testing.T) {

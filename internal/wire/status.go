@@ -20,6 +20,7 @@ type Terminal struct {
 	Viewers int       `json:"viewers"`
 	Title   string    `json:"title,omitempty"`
 	Folder  string    `json:"folder,omitempty"` // where its program stands, absolute; "" where that is not known
+	Full    bool      `json:"full,omitempty"`   // its program has the whole screen, without a scrollback (tmux only)
 }
 
 // Terminals is the reply to GET PathTerminals.

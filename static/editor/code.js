@@ -32,7 +32,14 @@ const style = HighlightStyle.define([
 // Invisible and bidirectional control characters are shown.
 const special = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffc]/g;
 
+// The words of CodeMirror's panels, as elsewhere in the dashboard.
+const phrases = {
+  next: "Next", previous: "Previous", all: "Select all", "match case": "Match case", regexp: "Regular expression", "by word": "Whole word", replace: "Replace",
+  "replace all": "Replace all", close: "Close", go: "Go", "$ unchanged lines": "$ unchanged lines · show",
+};
+
 export const theme = [
+  EditorState.phrases.of(phrases),
   EditorView.theme({
     "&": { height: "100%", fontSize: "var(--code-size)", backgroundColor: "var(--terminal-bg)", color: "var(--ink)" },
     "&.cm-focused": { outline: "none" },

@@ -1,12 +1,14 @@
 import { h } from "./dom.js";
 
-// copy puts text on the clipboard. Without HTTPS, except on localhost, browsers have no clipboard API for scripts.
+// copy puts text on the clipboard, and says whether that worked. Without HTTPS, except on localhost, browsers have no clipboard API
+// for scripts; and some want a click first.
 export async function copy(text) {
-  if (!text) return;
+  if (!text) return false;
   try {
     await navigator.clipboard.writeText(text);
+    return true;
   } catch {
-    copyBySelection(text);
+    return copyBySelection(text);
   }
 }
 
@@ -17,7 +19,8 @@ function copyBySelection(text) {
   Object.assign(area.style, { position: "fixed", left: "-100vw", top: "0", opacity: "0" });
   (document.querySelector("dialog:modal") ?? document.body).append(area); // a modal dialog makes the rest inert
   area.select();
-  document.execCommand("copy");
+  const done = document.execCommand("copy");
   area.remove();
   before?.focus?.({ preventScroll: true });
+  return done;
 }

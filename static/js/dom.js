@@ -57,6 +57,6 @@ export function download(url, name = "") {
   link.remove();
 }
 
-const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
+export const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
 export const command = (event) => (isMac ? event.metaKey : event.ctrlKey);
 export const keyName = (key) => (isMac ? `⌘${key}` : `Ctrl+${key}`);

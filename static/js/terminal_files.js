@@ -1,15 +1,9 @@
-// What the workspace's terminals need of their sandbox: its files, for path links and pasted files, and the scrollback.
+// What the workspace's terminals need of their sandbox's files, for path links and pasted files.
 import { Files } from "../files/api.js";
 import { encodePath } from "../files/paths.js";
 
 const folderMaxAge = 2000; // ms
 const pasteFolder = "pasted"; // in the home
-
-// scrollbackOf returns the scrollback as text, "" when the sandbox keeps none.
-export async function scrollbackOf(url) {
-  const response = await fetch(url);
-  return response.ok && !response.redirected ? response.text() : "";
-}
 
 // filesOf takes the files' address from the element of the panes; it returns undefined when the page has no files. folder()
 // resolves to the working directory of the visible terminal. awake() says whether the sandbox is running: looking up a path

@@ -1,5 +1,5 @@
 // The menu of the visible terminal: actions that have no key or no room on a small screen.
-import { h, icon } from "./dom.js";
+import { h, icon, isMac } from "./dom.js";
 import { preference, setPreference } from "./preferences.js";
 
 export function terminalMenu({ terminal, rename }) {
@@ -16,18 +16,23 @@ export function terminalMenu({ terminal, rename }) {
     list.append(b);
     return b;
   };
-  item("search", "Find…", "Ctrl ⇧ F", () => terminal()?.find());
-  item("copy", "Scrollback and copy mode", "Ctrl ⇧ Space", () => terminal()?.select());
+  item("search", "Find…", isMac ? "⌘ F" : "Ctrl ⇧ F", () => terminal()?.find());
+  item("copy", "Copy", isMac ? "⌘ C" : "Ctrl ⇧ C", () => terminal()?.copy());
   item("note", "Copy all", "", () => terminal()?.copyAll());
-  item("pencil", "Rename…", "F2", rename);
-  list.append(h("div", { class: "menu-line" }));
-  list.append(copyOnSelect());
+  item("clock", "Scrollback and copy mode", "Ctrl ⇧ Space", () => terminal()?.select());
+  item("pencil", "Rename…", "", rename);
+  const allowed = choice("Programs may copy", (yes) => terminal() && (terminal().clipboard.allowed = yes));
+  list.append(h("div", { class: "menu-line" }), copyOnSelect(), allowed);
+  menu.addEventListener("toggle", () => menu.open && (allowed.firstChild.checked = Boolean(terminal()?.clipboard.allowed)));
   return menu;
 }
 
+function choice(text, changed) {
+  return h("label", { class: "menu-item" }, h("input", { type: "checkbox", change: (event) => changed(event.target.checked) }), text);
+}
+
 function copyOnSelect() {
-  const box = h("input", { type: "checkbox" });
-  box.checked = preference("copy_on_select", false);
-  box.addEventListener("change", () => setPreference("copy_on_select", box.checked));
-  return h("label", { class: "menu-item" }, box, "Copy on select");
+  const label = choice("Copy on select", (yes) => setPreference("copy_on_select", yes));
+  label.firstChild.checked = preference("copy_on_select", true);
+  return label;
 }

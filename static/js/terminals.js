@@ -6,7 +6,8 @@ import { h, icon } from "./dom.js";
 import { preference } from "./preferences.js";
 import { socketURL } from "./reconnect.js";
 import { cleanTitle, freshName, keepsTerminals, labelOf, merge, tabNameOf, neighbour } from "./tabs.js";
-import { filesOf, scrollbackOf } from "./terminal_files.js";
+import { scrollbackOf } from "../terminal/scrollback_text.js";
+import { filesOf } from "./terminal_files.js";
 import { terminalMenu } from "./terminal_menu.js";
 import { renameIn } from "./tab_rename.js";
 import { toast } from "./toast.js";
@@ -173,8 +174,9 @@ class SandboxTerminals extends HTMLElement {
       tab: name,
       wake: t.fresh, // the user has just asked for it
       files: this.files,
-      history: () => scrollbackOf(this.#url(name, "/text")),
-      copyOnSelect: () => preference("copy_on_select", false),
+      sandbox: { id: this.dataset.box, name: decodeURIComponent(this.dataset.path.split("/")[2]) },
+      history: (part) => scrollbackOf(this.#url(name, "/text"), part),
+      copyOnSelect: () => preference("copy_on_select", true),
       onState: (state) => {
         if (t.state !== state && name === this.#shown && state !== "connected") announce(stateLabels[state]?.[2] ?? state);
         t.state = state;
@@ -223,7 +225,7 @@ class SandboxTerminals extends HTMLElement {
     if (!t) return;
     const word = h("span", { class: "clip" });
     word.textContent = tabNameOf(name, t.title, this.#labels[name]);
-    t.pick.title = this.#labels[name] ? t.title : "";
+    t.pick.title = [this.#labels[name] && t.title, "Double-click or F2 to rename"].filter(Boolean).join("\n");
     const parts = [word];
     if (t.terminal && t.state !== "connected") parts.unshift(icon(stateLabels[t.state]?.[1] ?? "state-todo"));
     t.pick.replaceChildren(...parts);

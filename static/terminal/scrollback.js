@@ -1,44 +1,97 @@
-// The scrollback of a terminal as an overlay, to search and to select in by keyboard while the program runs on. With tmux
-// only the sandbox has the scrollback, else xterm.js has.
+// The scrollback of a terminal as an overlay, while the program runs on. With tmux only the sandbox has the scrollback, else
+// xterm.js has. It is for selecting and searching by keyboard; or, when the mouse has opened it, a view: it covers the screen
+// exactly, the terminal keeps the focus, and scrolling down to its end or typing closes it.
 import { copy } from "../js/clipboard.js";
 import { h } from "../js/dom.js";
 import { toggleMark, press, selection, start } from "./caret.js";
 import { FindBar } from "./find_bar.js";
+import { watchMouse } from "./mouse.js";
 import { coloursOnly } from "./sequences.js";
 
 const mostRows = 50_000;
+const afterTerminal = 100; // ms; by then the terminal has another size
 
 export class Scrollback {
   #caret = start(0);
   #find = null;
 
+  #away = new AbortController();
+
   // text may have colour sequences. newScreen is screen.js's, which is loaded with the terminal. closed() is called when the
-  // overlay closes; links(screen), which is optional, makes a link provider.
-  constructor(root, text, newScreen, { closed, links, label }) {
-    this.closed = closed;
+  // overlay closes; links(screen), which is optional, makes a link provider. view is the terminal's screen when the mouse has opened
+  // it, whose size it has then; selected() is called when the mouse has selected something, copied() when something was copied.
+  constructor(root, text, newScreen, { closed, links, label, view, selected, copied }) {
+    Object.assign(this, { closed, copied, view });
     this.place = h("div", { class: "terminal-past" });
-    this.element = h("div", { class: "terminal-scrollback", role: "dialog", "aria-label": `Scrollback of ${label}` }, this.place, this.#bar());
+    this.element = h("div", { class: `terminal-scrollback${view ? " view" : ""}`, role: "dialog", "aria-label": `Scrollback of ${label}` }, this.place, this.#bar());
     root.append(this.element);
     Object.assign(this, newScreen(root, { convertEol: true, cursorBlink: false, cursorInactiveStyle: "none", scrollback: mostRows }));
     this.screen.open(this.place);
     this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape closes`);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
+    this.place.addEventListener("wheel", (event) => this.#wheel(event), { capture: true, passive: false, signal: this.#away.signal });
+    watchMouse(this.place, this.screen, { selected }, this.#away.signal);
     if (links) this.screen.registerLinkProvider(links(this.screen));
-    this.fitting.fit();
-    this.sizes = new ResizeObserver(() => this.fitting.fit());
+    this.#fit();
+    this.sizes = new ResizeObserver(() => (this.isView ? setTimeout(() => this.#fit(), afterTerminal) : this.#fit()));
     this.sizes.observe(this.place);
-    this.shown = new Promise((done) => this.screen.write(`${coloursOnly(text)}\x1b[?25l`, () => {
+    this.shown = new Promise((done) => this.screen.write(`${coloursOnly(text.replace(/\n$/u, ""))}\x1b[?25l`, () => {
       this.#caret = start(this.#last());
-      this.#draw();
+      if (!this.isView) this.#draw();
       done();
     }));
   }
 
   #bar() {
-    const make = (text, press) => h("button", { type: "button", click: press }, text);
+    const make = (text, press, kind) => h("button", { type: "button", class: kind, click: press }, text);
     this.word = h("strong", { role: "status" }, "Scrollback");
     return h("div", { class: "terminal-past-bar" }, this.word, h("span", { class: "terminal-past-hint" }, "Arrow keys move, Shift selects, Enter copies."),
-      make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Close", () => this.close()));
+      make("Find", () => this.find()), make("Copy", () => this.#copy(), "copies"), make("Copy all", () => this.#copyAll(), "copies"), make("Close", () => this.close()));
+  }
+
+  get isView() {
+    return Boolean(this.view);
+  }
+
+  #fit() {
+    if (this.#away.signal.aborted) return;
+    if (this.view) this.screen.resize(this.view.cols, this.view.rows);
+    else this.fitting.fit();
+  }
+
+  // scroll scrolls by lines, up when negative.
+  scroll(lines) {
+    this.screen.scrollLines(lines);
+  }
+
+  // drag continues a selection that began with the mouse event press, with the pointer where the event at says.
+  drag(press, at) {
+    const event = (name, { clientX, clientY }) => new MouseEvent(name, { clientX, clientY, button: 0, buttons: 1, detail: 1, bubbles: true, cancelable: true, view: window });
+    this.place.querySelector(".xterm-screen").dispatchEvent(event("mousedown", press));
+    document.dispatchEvent(event("mousemove", at));
+  }
+
+  // #wheel closes a view that is scrolled beyond its end.
+  #wheel(event) {
+    const { baseY, viewportY } = this.screen.buffer.active;
+    if (!this.isView || event.deltaY <= 0 || viewportY < baseY || event.buttons) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.close();
+  }
+
+  // scrolls says whether there is more than the screen shows.
+  get scrolls() {
+    return this.screen.buffer.active.baseY > 0;
+  }
+
+  // settle turns a view into the overlay for the keyboard.
+  settle() {
+    if (!this.isView) return;
+    this.view = null;
+    this.element.classList.remove("view");
+    this.#fit();
+    this.#draw();
   }
 
   focus() {
@@ -46,6 +99,7 @@ export class Scrollback {
   }
 
   find() {
+    this.settle();
     this.#find ??= new FindBar(this.screen, this.element, () => {
       this.#find = null;
       const found = this.screen.getSelectionPosition();
@@ -115,16 +169,16 @@ export class Scrollback {
   }
 
   async #copy() {
-    await copy(this.screen.getSelection());
-    this.word.textContent = "Copied";
+    this.copied(await copy(this.screen.getSelection()));
   }
 
   async #copyAll() {
-    await copy(this.text());
-    this.word.textContent = "Copied all";
+    this.copied(await copy(this.text()));
   }
 
   close() {
+    if (this.#away.signal.aborted) return;
+    this.#away.abort();
     this.sizes.disconnect();
     this.screen.dispose();
     this.element.remove();

@@ -1,16 +1,18 @@
 // A terminal: xterm.js connected to a WebSocket that speaks ttyd's protocol. The shell and its screen live in the sandbox,
 // so a terminal that is mounted again shows the same.
-import { ClipboardAddon } from "@xterm/addon-clipboard";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { copy } from "../js/clipboard.js";
-import { h } from "../js/dom.js";
+import { h, isMac } from "../js/dom.js";
 import { ask } from "./ask.js";
 import { Attention } from "./attention.js";
+import { Chip } from "./chip.js";
+import { ClipboardRequests } from "./clipboard_requests.js";
 import { Connection } from "./connection.js";
 import { OutputQueue } from "./output_queue.js";
 import { FileInput } from "./file_input.js";
-import { KeyBar } from "./keybar.js";
+import { arrow, KeyBar } from "./keybar.js";
 import { follow, howTo } from "./links.js";
+import { selectsBy, watchMouse } from "./mouse.js";
 import { awaitFont, readTheme, watchTheme } from "./theme.js";
 import { Note, Notice, shownAs, waits } from "./notice.js";
 import { question } from "./pasting.js";
@@ -18,6 +20,7 @@ import { PathLinks } from "./path_links.js";
 import * as protocol from "./protocol.js";
 import { newScreen } from "./screen.js";
 import { plainText } from "./sequences.js";
+import { linesOf, Wheel } from "./wheel.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
 
@@ -25,11 +28,7 @@ const scrollback = 10_000; // lines; with tmux, tmux has the scrollback
 const resizePause = 60; // ms without another resize
 const outputWindow = 2 * 1024 * 1024; // bytes of output that may be in flight
 
-// A sandbox may write to the clipboard (OSC 52, which tmux uses), but never read it.
-const writeOnly = {
-  readText: () => "",
-  writeText: (selection, text) => (selection === "c" || selection === "" ? copy(text) : undefined),
-};
+let toldOfMouse = false; // in this page, that a program has the mouse
 
 /**
  * mount fills element with a terminal and returns its handle.
@@ -37,13 +36,14 @@ const writeOnly = {
  * options: url (of the WebSocket), tab (name, for the label), label, screenReader (boolean), wake (boolean: the user has asked
  * for this terminal, so it may wake the sandbox), onState(state, reason) with Connection's states, or "frozen" instead of
  * "asleep", and onTitle(title), which comes from the sandbox unchecked. element also gets the events "terminal-state" and
- * "terminal-title", with these as detail. Optional: history() → Promise<text> returns the scrollback that the sandbox keeps,
- * or ""; files makes paths links and saves pasted files (path_links.js, file_input.js); copyOnSelect() says whether to copy
+ * "terminal-title", with these as detail. sandbox is {id, name}, for the question whether it may use the clipboard. Optional:
+ * history(part) → Promise<{full, text}> returns the scrollback that the sandbox keeps, or "", and whether a program has the whole
+ * screen (internal/terminal/text.go has the parts); files makes paths links and saves pasted files (path_links.js, file_input.js); copyOnSelect() says whether to copy
  * each selection.
  *
  * The handle: focus(), fit(), reconnect() (the user's request, so it wakes the sandbox), rejoin() (after something else woke
  * it), rest(how) (the sandbox is "frozen", "asleep", or anything else for neither), find(), select() (opens the scrollback),
- * copyAll(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
+ * copyAll(), copy(), paste(text), clipboard.allowed (whether programs may copy), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -70,6 +70,11 @@ class MountedTerminal {
     this.#makeScreen();
     this.notice = new Notice(this.root, () => this.reconnect());
     this.note = new Note(this.root);
+    this.chip = new Chip(this.root);
+    this.clipboard = new ClipboardRequests(this.root, {
+      box: options.sandbox?.id ?? "", name: options.sandbox?.name ?? "The sandbox",
+      say: (text) => this.chip.show(text), focus: () => this.focus(),
+    });
     this.keys = matchMedia("(pointer: coarse)").matches ? this.#makeKeys() : null;
     this.output = new OutputQueue(
       (bytes, done) => this.screen.write(bytes, () => this.#drawn(done)),
@@ -117,8 +122,11 @@ class MountedTerminal {
     if (shownAs(this.state, how) !== before) this.#changed(this.state, this.#reason);
   }
 
-  copy() {
-    return copy(this.screen.getSelection());
+  // copy copies what is selected, here or in the scrollback.
+  async copy() {
+    const text = this.#scrollback?.screen.getSelection() || this.screen.getSelection();
+    if (!text) return this.chip.show("Nothing is selected. Drag over text to select it.");
+    this.#copied(await copy(text));
   }
 
   // find searches the screen, or the whole scrollback where the sandbox keeps it.
@@ -137,6 +145,7 @@ class MountedTerminal {
   // select opens the scrollback to select in it by keyboard.
   async select() {
     const past = this.#scrollback ?? (await this.#openScrollback((await this.#history()) || this.text().join("\n")));
+    past.settle();
     past.focus();
     return past;
   }
@@ -144,7 +153,7 @@ class MountedTerminal {
   // copyAll copies the scrollback and the screen.
   async copyAll() {
     const past = await this.#history();
-    return copy((past ? plainText(past) : this.text().join("\n")).trimEnd());
+    this.#copied(await copy((past ? plainText(past) : this.text().join("\n")).trimEnd()));
   }
 
   paste(text) {
@@ -175,6 +184,7 @@ class MountedTerminal {
     this.#scrollback?.close();
     this.connection.dispose();
     this.notice.dispose();
+    this.chip.dispose();
     this.screen.dispose();
     this.root.remove();
   }
@@ -188,10 +198,11 @@ class MountedTerminal {
       scrollback,
     }));
     this.screen.loadAddon(new WebLinksAddon(follow, { hover: (_, address) => this.#setTooltip(address), leave: () => this.#setTooltip("") }));
-    this.screen.loadAddon(new ClipboardAddon(undefined, writeOnly));
+    this.screen.parser.registerOscHandler(52, (data) => this.clipboard.put(data));
     const stage = h("div", { class: "terminal-stage" });
     this.root.append(stage);
     this.screen.open(stage);
+    this.#useMouse(stage);
     this.screen.textarea?.setAttribute("aria-label", this.options.label ?? `Terminal ${this.options.tab ?? ""}`.trim());
     this.screen.textarea?.addEventListener("keydown", (event) => { this.#handled = event.defaultPrevented; }, true);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
@@ -217,12 +228,21 @@ class MountedTerminal {
   // #history returns the scrollback that the sandbox keeps, "" when xterm.js has it.
   async #history() {
     if (this.screen.buffer.active.type === "normal" || this.state !== "connected") return "";
-    return (await this.options.history?.().catch(() => "")) || "";
+    return (await this.options.history?.("").catch(() => null))?.text || "";
   }
 
-  async #openScrollback(text) {
+  // #look is for the wheel and the mouse, which open the scrollback only where tmux has it.
+  async #look(part) {
+    return (await this.options.history?.(part)) ?? { full: false, text: "" };
+  }
+
+  async #openScrollback(text, view = false) {
     const { Scrollback } = await import("./scrollback.js");
+    if (this.#scrollback?.isView && !view) this.#scrollback.close();
     this.#scrollback ??= new Scrollback(this.root, text, newScreen, {
+      view: view ? this.screen : null,
+      selected: () => this.#selected(),
+      copied: (done) => this.#copied(done),
       label: this.options.label ?? `terminal ${this.options.tab ?? ""}`.trim(),
       links: this.options.files && ((screen) => this.#links(screen)),
       closed: () => {
@@ -275,14 +295,13 @@ class MountedTerminal {
     sizes.observe(this.root);
     signal.addEventListener("abort", () => sizes.disconnect());
     watchTheme(() => {
-      Object.assign(this.screen.options, readTheme(this.root));
+      for (const screen of [this.screen, this.#scrollback?.screen]) if (screen) Object.assign(screen.options, readTheme(this.root));
       this.fit();
     }, signal);
     awaitFont(this.root).then((late) => late && !signal.aborted && this.#measure());
     new Attention(document, () => this.#visible() && this.connection.send(protocol.watched()), signal);
     this.#watchFiles(signal);
     this.root.addEventListener("paste", (event) => this.#confirmPaste(event), { capture: true, signal });
-    this.root.addEventListener("pointerup", () => this.options.copyOnSelect?.() && this.copy(), { signal });
     this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
   }
 
@@ -304,8 +323,86 @@ class MountedTerminal {
     });
   }
 
+  // #useMouse: xterm.js selects. Where tmux has the scrollback, the wheel and a selection dragged above the screen open it.
+  #useMouse(stage) {
+    this.wheel = new Wheel({
+      look: (part) => this.#look(part),
+      open: (text, lines) => this.#openView(text, lines),
+      arrows: (lines) => this.#type(arrow(lines < 0 ? "up" : "down", this.screen.modes.applicationCursorKeysMode).repeat(Math.abs(lines))),
+    });
+    this.screen.attachCustomWheelEventHandler((event) => !this.#turns(event));
+    watchMouse(stage, this.screen, {
+      selected: () => this.#selected(),
+      taken: () => this.#tellOfMouse(),
+      above: (press, held) => this.#dragAbove(press, held),
+    }, this.#away.signal);
+  }
+
+  // #turns says whether the wheel is ours: it is neither a program's nor can xterm.js scroll.
+  #turns(event) {
+    if (!this.#tmux || event.ctrlKey || event.deltaY === 0 || this.screen.modes.mouseTrackingMode !== "none") return false;
+    event.preventDefault();
+    this.#turn(linesOf(event, this.root.querySelector(".xterm-screen").clientHeight / this.screen.rows, this.screen.rows));
+    return true;
+  }
+
+  #turn(lines) {
+    if (this.#scrollback) this.#scrollback.scroll(Math.round(lines));
+    else if (this.state === "connected") this.wheel.turn(lines);
+  }
+
+  async #openView(text, lines) {
+    if (this.#away.signal.aborted || this.#scrollback) return;
+    const past = await this.#openScrollback(text, true);
+    if (!past.scrolls) return past.close();
+    past.scroll(-lines);
+    this.focus();
+  }
+
+  async #dragAbove(press, held) {
+    if (!this.#tmux) return;
+    const { full, text } = await this.#look("unless-full").catch(() => ({}));
+    if (full || !text || !held() || this.#scrollback) return;
+    const past = await this.#openScrollback(text, true);
+    const at = held();
+    if (!at) return past.close();
+    this.screen.clearSelection();
+    past.drag(press, at);
+  }
+
+  #closeView() {
+    if (this.#scrollback?.isView) this.#scrollback.close();
+  }
+
+  // #moves handles a key while the mouse has opened the scrollback: typing closes it, and goes on to the program.
+  #moves(event) {
+    if (["Shift", "Control", "Alt", "Meta"].includes(event.key) || this.#shortcut(event)) return false;
+    const pages = event.shiftKey ? { PageUp: -1, PageDown: 1 }[event.key] : 0;
+    if (pages) this.#scrollback.scroll(pages * (this.screen.rows - 1));
+    else this.#closeView();
+    if (pages || event.key === "Escape") event.preventDefault();
+    return Boolean(pages) || event.key === "Escape";
+  }
+
+  // #selected: the mouse has selected something.
+  #selected() {
+    if (this.options.copyOnSelect?.() ?? true) this.copy();
+    else this.chip.show(`Press ${isMac ? "⌘C" : "Ctrl+Shift+C"} to copy.`);
+    if (this.#scrollback?.isView) this.focus();
+  }
+
+  #copied(done) {
+    this.chip.show(done ? "Copied" : "The browser did not allow copying.");
+  }
+
+  #tellOfMouse() {
+    if (!toldOfMouse) this.chip.show(`This program uses the mouse. ${selectsBy} selects text.`);
+    toldOfMouse = true;
+  }
+
   // #confirmPaste asks before many lines are pasted.
   #confirmPaste(event) {
+    this.#closeView();
     const text = event.clipboardData?.getData("text/plain") ?? "";
     if (!question(text, this.screen.modes.bracketedPasteMode)) return;
     event.preventDefault();
@@ -322,6 +419,7 @@ class MountedTerminal {
   #key(event) {
     if (event.type === "keypress") return !this.#handled; // sent by browser automation all the same
     if (event.type !== "keydown") return true;
+    if (this.#scrollback?.isView && this.#moves(event)) return false;
     if (waits(this.state) && event.key === "Enter") {
       event.preventDefault();
       this.reconnect();
@@ -337,6 +435,9 @@ class MountedTerminal {
 
   #shortcut(event) {
     if (event.metaKey && !event.ctrlKey && !event.altKey && event.code === "KeyF") return () => this.find();
+    if (event.metaKey && !event.ctrlKey && !event.altKey && event.code === "KeyC") return () => this.copy();
+    if (event.key === "F6" && this.clipboard.waits) return () => this.clipboard.enter();
+    if (event.key === "PageUp" && event.shiftKey && this.#tmux) return () => this.#turn(-this.screen.rows + 1);
     if (!combined(event)) return null;
     return { KeyC: () => this.copy(), KeyF: () => this.find(), Space: () => this.select() }[event.code];
   }

@@ -74,10 +74,11 @@ func (c *Config) tmuxSessions(ctx context.Context) map[string]wire.Terminal {
 		return nil
 	}
 	all := map[string]wire.Terminal{}
-	folders := c.tmuxFolders(ctx)
+	panes := c.tmuxPanes(ctx)
 	for line := range strings.Lines(out) {
 		if t, ok := parseSession(strings.TrimRight(line, "\n")); ok {
-			t.Folder = folders[t.Name]
+			full, folder, _ := strings.Cut(panes[t.Name], " ")
+			t.Full, t.Folder = full == "1", folder
 			all[t.Name] = t
 		}
 	}
@@ -112,18 +113,19 @@ func (c *Config) tmuxKill(ctx context.Context, tab string) error {
 	return err
 }
 
-// tmuxFolders gives where the foreground programs of the user's sessions stand, by session.
-func (c *Config) tmuxFolders(ctx context.Context) map[string]string {
-	out, err := c.tmux(ctx, "list-panes", "-a", "-f", "#{&&:#{window_active},#{pane_active}}", "-F", "#{session_name} #{pane_current_path}")
+// tmuxPanes gives "1" or "0" for whether the foreground programs of the user's sessions have the whole screen, and where they
+// stand, by session.
+func (c *Config) tmuxPanes(ctx context.Context) map[string]string {
+	out, err := c.tmux(ctx, "list-panes", "-a", "-f", "#{&&:#{window_active},#{pane_active}}", "-F", "#{session_name} #{alternate_on} #{pane_current_path}")
 	if err != nil {
 		return nil
 	}
-	folders := map[string]string{}
+	panes := map[string]string{}
 	for line := range strings.Lines(out) {
-		name, path, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
-		folders[name] = path
+		name, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
+		panes[name] = rest
 	}
-	return folders
+	return panes
 }
 
 // tmuxText gives the last lines of a session's active pane and its scrollback, with colours, whole lines.
