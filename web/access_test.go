@@ -121,7 +121,7 @@ func TestTokens_OneForASandboxThatIsDeletedMeanwhileDoesNotStay(t *testing.T) {
 
 func TestSession_IsNotAcceptedAtTheAPI(t *testing.T) {
 	w := newWorld(t)
-	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword)
+	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestErrors_InternalDetailsStayInTheLog(t *testing.T) {
 
 func TestLog_HasNoSecrets(t *testing.T) {
 	w := newWorld(t)
-	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword)
+	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestSessionCookie_TellsInstallationsApart(t *testing.T) {
 		}
 		s := &Server{cfg: Config{Hosts: hosts}}
 		r := &request{head: http.Header{}}
-		s.setSession(r, "secret")
+		s.setSession(r, "secret", false)
 		c, err := http.ParseSetCookie(r.head.Get("Set-Cookie"))
 		if err != nil || c.Name != want || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.Secure != strings.HasPrefix(public, "https") {
 			t.Errorf("%s: %v, %v", public, c, err)

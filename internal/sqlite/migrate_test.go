@@ -93,11 +93,11 @@ var samples = map[int]func(t *testing.T, d *DB){
 	},
 	2: func(t *testing.T, d *DB) {
 		users, err := d.Auth().Users(t.Context())
-		if err != nil || len(users) != 2 || users[0].Claimed || !users[1].Claimed {
+		if err != nil || len(users) < 2 || users[0].Claimed || !users[1].Claimed {
 			t.Fatalf("users %+v, %v", users, err)
 		}
 		sessions, err := d.Auth().Sessions(t.Context(), users[1].ID)
-		if err != nil || len(sessions) == 0 || sessions[len(sessions)-1].Parent != "" {
+		if err != nil || len(sessions) == 0 || sessions[len(sessions)-1].Parent != "" || !sessions[len(sessions)-1].Stay {
 			t.Errorf("sessions %+v, %v", sessions, err)
 		}
 		tokens, err := d.Auth().Tokens(t.Context(), users[0].ID)
@@ -306,6 +306,12 @@ var samples = map[int]func(t *testing.T, d *DB){
 		list, _, err := d.Sandboxes().List(t.Context(), sandbox.Filter{})
 		if i := slices.IndexFunc(list, func(s sandbox.Sandbox) bool { return s.Resizing }); err != nil || i < 0 || slices.ContainsFunc(list[i+1:], func(s sandbox.Sandbox) bool { return s.Resizing }) {
 			t.Errorf("not one is being resized: %+v, %v", list, err)
+		}
+	},
+	23: func(t *testing.T, d *DB) {
+		brief, err := d.Auth().Session(t.Context(), "00000000000000s9")
+		if err != nil || brief.Stay {
+			t.Errorf("session %+v, %v", brief, err)
 		}
 	},
 }
