@@ -300,8 +300,8 @@ func TestVisibility_ALinkInABrowser(t *testing.T) {
 	}
 	s.call("DELETE", "/sandboxes/lab/ports/"+echoPort+"/shares/"+link.ID, nil, nil)
 	p.does("reload after its end", chromedp.Reload())
-	p.sees("that it no longer works", `document.querySelector("h1").innerText === "This link no longer works"`)
-	p.pictures("share-ended")
+	p.sees("that it was revoked", `document.querySelector("h1").innerText === "This link was revoked"`)
+	p.pictures("share-revoked")
 	p.does("sign in", chromedp.Click(`nav a`))
 	p.sees("the login", at("/login"))
 	p.publicAsleepAndOff(s, host)

@@ -15,9 +15,9 @@ const (
 
 	briefIdle    = 24 * time.Hour     // any other ends when not used for this long
 	briefMost    = 7 * 24 * time.Hour // and in any case
-	keepSessions = 100                 // of one user at the dashboard; the oldest go
-	keepHosts    = 4                   // of one session at one sandbox host: a browser needs one, hand-overs may race
-	maxFrom      = 64                  // bytes of a caller's address that are kept
+	keepSessions = 100                // of one user at the dashboard; the oldest go
+	keepHosts    = 4                  // of one session at one sandbox host: a browser needs one, hand-overs may race
+	maxFrom      = 64                 // bytes of a caller's address that are kept
 )
 
 // noName stands for whatever cannot be a user's name, so that the limiter keeps no strange or long ones.
