@@ -160,7 +160,6 @@ func (s *Server) insidePages() []route {
 		{get, "/sandboxes/:name/vscode/stand", signedIn, page(s.ide.partIDE)},
 		{get, port, signedIn, page(s.ports.pagePort)},
 		{post, port, signedIn, form(s.ports.submitPort, s.ports.againPort)},
-		{post, port + "/share", signedIn, form(s.ports.submitShare, s.ports.againPort)},
 		{post, port + "/shares/:id/revoke", signedIn, form(s.ports.submitRevokeShare, s.ports.againPort)},
 	}
 }

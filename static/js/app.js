@@ -8,6 +8,7 @@ import "./keyboard.js";
 import "./live_parts.js";
 import "./menus.js";
 import "./own_zone.js";
+import "./qr.js";
 import "./submit_once.js";
 import "./request_errors.js";
 import "./sheets.js";
