@@ -256,6 +256,20 @@ func TestHeaders_SayWhatABrowserMayDo(t *testing.T) {
 	}
 }
 
+// TestServiceWorker_KnowsAnAnswerOfSandboxd: the worker lets itself be removed where answers have no such id.
+func TestServiceWorker_KnowsAnAnswerOfSandboxd(t *testing.T) {
+	s := newStage(t)
+	worker := s.get("", "/service-worker.js").is(http.StatusOK)
+	if worker.Header().Get("Cache-Control") != "no-cache" || !strings.HasPrefix(worker.Header().Get("Content-Type"), "text/javascript") {
+		t.Errorf("served with %v", worker.Header())
+	}
+	for _, path := range []string{"/login", "/", "/no/such/page", "/service-worker.js", "/static/nothing.js"} {
+		if s.get("", path).Header().Get("X-Request-Id") == "" {
+			t.Errorf("%s has no id", path)
+		}
+	}
+}
+
 func TestReady_SaysWhichPartIsAway(t *testing.T) {
 	w := newWorld(t)
 	w.call("", "GET", "/readyz", "").is(200)

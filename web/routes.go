@@ -324,6 +324,7 @@ func (s *ownTemplateHandlers) table() []route {
 func (s *Server) entryPages() []route {
 	return []route{
 		{get, static.Prefix + "*", public, echo.WrapHandler(s.cfg.Assets)},
+		{get, "/service-worker.js", public, echo.WrapHandler(http.HandlerFunc(s.cfg.Assets.ServeWorker))},
 		{get, setupPath, public, page(s.accounts.pageSetup)},
 		{post, setupPath, public, form(s.accounts.submitSetup, s.accounts.againSetup)},
 		{get, loginPath, public, page(s.accounts.pageLogin)},

@@ -15,6 +15,7 @@ import "./sheets.js";
 import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
+import "./worker.js";
 
 if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
 if (document.querySelector("template-editor")) import("../templates/edit.js");
