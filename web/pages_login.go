@@ -76,7 +76,7 @@ func (s *accountHandlers) setupForm(ctx context.Context, r *request, v views.Set
 		return nil, err
 	}
 	if needed && v.Code != "" && subtle.ConstantTimeCompare([]byte(v.Code), []byte(code)) != 1 {
-		v.Code, v.Fault = "", "This setup link is not valid, or was used already."
+		v.Code, v.Fault = "", "This setup link is not valid: it was used already, or sandboxd has been restarted since. Open the setup link that it printed last."
 	}
 	v.Frame, v.Needed = s.frame(r, "Setup", ""), needed
 	return views.SetupPage(v), nil
