@@ -35,6 +35,7 @@ async function open() {
 }
 
 at("again").addEventListener("click", open);
+addEventListener("hashchange", () => location.reload()); // another link of this port, opened in the same tab
 
 if (/^[A-Za-z0-9_-]{43}$/.test(secret)) {
   open();
