@@ -60,7 +60,7 @@ func TestAssets_AreServedForEverAndCompressed(t *testing.T) {
 	}
 }
 
-func TestAssets_TheServiceWorkerIsAskedForAtEachVisit(t *testing.T) {
+func TestAssets_TheServiceWorkerIsLookedForAnew(t *testing.T) {
 	a := bundle(t)
 	a.contents.Files["worker.js"] = "app-1.js"
 	w := httptest.NewRecorder()

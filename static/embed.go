@@ -90,7 +90,7 @@ func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r, strings.TrimPrefix(r.URL.Path, Prefix), "public, max-age=31536000, immutable")
 }
 
-// ServeWorker serves the service worker, whose address is always the same: browsers look there for a newer one at each visit.
+// ServeWorker serves the service worker, whose address is always the same: browsers look there for a newer one.
 func (a *Assets) ServeWorker(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r, a.contents.Files["worker.js"], "no-cache")
 }
