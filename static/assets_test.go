@@ -60,6 +60,21 @@ func TestAssets_AreServedForEverAndCompressed(t *testing.T) {
 	}
 }
 
+func TestAssets_TheServiceWorkerIsLookedForAnew(t *testing.T) {
+	a := bundle(t)
+	a.contents.Files["worker.js"] = "app-1.js"
+	w := httptest.NewRecorder()
+	a.ServeWorker(w, httptest.NewRequest(http.MethodGet, "/service-worker.js", nil))
+	if w.Code != http.StatusOK || w.Body.String() != "console.log(1)" || w.Header().Get("Cache-Control") != "no-cache" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	w = httptest.NewRecorder()
+	newAssets(fstest.MapFS{}).ServeWorker(w, httptest.NewRequest(http.MethodGet, "/service-worker.js", nil))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("without a bundle: %d", w.Code)
+	}
+}
+
 func TestAssets_TellWhatAScriptNeeds(t *testing.T) {
 	a := bundle(t)
 	if got := a.Needs("app.js"); len(got) != 1 || got[0] != "/static/chunk-1.js" {

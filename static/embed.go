@@ -87,7 +87,15 @@ func (a *Assets) Needs(entry string) []string {
 // ServeHTTP serves one file, compressed if the browser accepts that. Only exact names match: there are no folders and no
 // listings.
 func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	a.serve(w, r, strings.TrimPrefix(r.URL.Path, Prefix), "public, max-age=31536000, immutable")
+}
+
+// ServeWorker serves the service worker, whose address is always the same: browsers look there for a newer one.
+func (a *Assets) ServeWorker(w http.ResponseWriter, r *http.Request) {
+	a.serve(w, r, a.contents.Files["worker.js"], "no-cache")
+}
+
+func (a *Assets) serve(w http.ResponseWriter, r *http.Request, name, caching string) {
 	kind := contentTypes[path.Ext(name)]
 	if kind == "" || strings.Contains(name, "/") {
 		http.NotFound(w, r)
@@ -100,7 +108,7 @@ func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cache-Control", caching)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Vary", "Accept-Encoding")
 	if encoding != "" {

@@ -121,7 +121,7 @@ func TestTokens_OneForASandboxThatIsDeletedMeanwhileDoesNotStay(t *testing.T) {
 
 func TestSession_IsNotAcceptedAtTheAPI(t *testing.T) {
 	w := newWorld(t)
-	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword)
+	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestErrors_InternalDetailsStayInTheLog(t *testing.T) {
 
 func TestLog_HasNoSecrets(t *testing.T) {
 	w := newWorld(t)
-	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword)
+	secret, _, err := w.accounts.Login(t.Context(), "127.0.0.1", "ada", testPassword, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +253,20 @@ func TestHeaders_SayWhatABrowserMayDo(t *testing.T) {
 	}
 	if id := got.Get("X-Request-Id"); id == "" || id == "theirs" {
 		t.Errorf("request id %q", id)
+	}
+}
+
+// TestServiceWorker_KnowsAnAnswerOfSandboxd: the worker lets itself be removed where answers have no such id.
+func TestServiceWorker_KnowsAnAnswerOfSandboxd(t *testing.T) {
+	s := newStage(t)
+	worker := s.get("", "/service-worker.js").is(http.StatusOK)
+	if worker.Header().Get("Cache-Control") != "no-cache" || !strings.HasPrefix(worker.Header().Get("Content-Type"), "text/javascript") {
+		t.Errorf("served with %v", worker.Header())
+	}
+	for _, path := range []string{"/login", "/", "/no/such/page", "/service-worker.js", "/static/nothing.js"} {
+		if s.get("", path).Header().Get("X-Request-Id") == "" {
+			t.Errorf("%s has no id", path)
+		}
 	}
 }
 
@@ -304,7 +318,7 @@ func TestSessionCookie_TellsInstallationsApart(t *testing.T) {
 		}
 		s := &Server{cfg: Config{Hosts: hosts}}
 		r := &request{head: http.Header{}}
-		s.setSession(r, "secret")
+		s.setSession(r, "secret", false)
 		c, err := http.ParseSetCookie(r.head.Get("Set-Cookie"))
 		if err != nil || c.Name != want || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.Secure != strings.HasPrefix(public, "https") {
 			t.Errorf("%s: %v, %v", public, c, err)

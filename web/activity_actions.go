@@ -171,7 +171,6 @@ var recordings = []recording{
 	{put, "/sandboxes/:name/ports/:port", "port.visibility", parameter("port"), ""},
 	{post, "/sandboxes/:name/ports/:port", "port.visibility", parameter("port"), ""},
 	{post, "/sandboxes/:name/ports/:port/shares", "port.share", parameter("port"), ""},
-	{post, "/sandboxes/:name/ports/:port/share", "port.share", parameter("port"), ""},
 	{del, "/sandboxes/:name/ports/:port/shares/:id", "port.unshare", parameter("port"), ""},
 	{post, "/sandboxes/:name/ports/:port/shares/:id/revoke", "port.unshare", parameter("port"), ""},
 

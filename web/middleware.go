@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -198,14 +199,18 @@ func (s *Server) sessionCookie() string {
 
 func (s *Server) secure() bool { return strings.HasPrefix(s.cfg.Hosts.DashboardURL(), "https:") }
 
-// setSession puts the browser session's secret into its cookie; an empty secret removes it.
-func (s *Server) setSession(r *request, secret string) {
+// setSession puts the browser session's secret into its cookie, which ends with the browser unless the user asked to stay
+// signed in; an empty secret removes it.
+func (s *Server) setSession(r *request, secret string, stay bool) {
 	c := &http.Cookie{
 		Name: s.sessionCookie(), Value: secret, Path: "/",
 		Secure: s.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
-	if secret == "" {
+	switch {
+	case secret == "":
 		c.MaxAge = -1
+	case stay:
+		c.MaxAge = int(auth.StayFor / time.Second)
 	}
 	r.setCookie(c)
 }

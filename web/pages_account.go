@@ -62,12 +62,12 @@ func (s *accountHandlers) submitPassword(ctx context.Context, r *request) (strin
 	if err := s.cfg.Accounts.ChangePassword(ctx, r.who.User.ID, r.form("old"), next); err != nil {
 		return "", err
 	}
-	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, next)
+	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, next, r.who.Stay)
 	if err != nil { // the password is changed all the same: sign in with it
 		s.log.Warn("sign in after a change of password", "err", err)
 		return loginPath, nil
 	}
-	s.setSession(r, secret)
+	s.setSession(r, secret, r.who.Stay)
 	return done(settingsPath, "password"), nil
 }
 

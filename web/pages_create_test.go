@@ -14,9 +14,9 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// elements gives the elements that fit the last of some words and are below one that fits the word before. A word may end with the name of an
+// matching gives the elements that fit the last of some words and are below one that fits the word before. A word may end with the name of an
 // attribute that the element has, in brackets.
-func elements(v view, what string) []*html.Node {
+func matching(v view, what string) []*html.Node {
 	v.t.Helper()
 	words := strings.Fields(what)
 	suits := func(n *html.Node, word string) bool {
@@ -49,7 +49,7 @@ func elements(v view, what string) []*html.Node {
 func chosenTemplate(t *testing.T, page view) string {
 	t.Helper()
 	chosen := "nothing"
-	for _, c := range elements(page, ".template-choice input") {
+	for _, c := range matching(page, ".template-choice input") {
 		if hasAttr(c, "checked") {
 			chosen = attr(c, "value")
 		}
@@ -60,10 +60,10 @@ func chosenTemplate(t *testing.T, page view) string {
 func TestNew_BeginsWithNameAndTemplateAndHasOneButton(t *testing.T) {
 	s := newStage(t)
 	page := s.get("ada", "/new").is(http.StatusOK)
-	if !hasAttr(page.need("#new-name"), "autofocus") || len(elements(page, "[autofocus]")) != 1 {
+	if !hasAttr(page.need("#new-name"), "autofocus") || len(matching(page, "[autofocus]")) != 1 {
 		t.Error("the name is not the first field")
 	}
-	if buttons := elements(page, "form.form button"); len(buttons) != 1 || textOf(buttons[0]) != "Create sandbox" {
+	if buttons := matching(page, "form.form button"); len(buttons) != 1 || textOf(buttons[0]) != "Create sandbox" {
 		t.Errorf("%d buttons create", len(buttons))
 	}
 	if len(page.all(".template-choice")) != 5 || chosenTemplate(t, page) != "base" {
@@ -72,7 +72,7 @@ func TestNew_BeginsWithNameAndTemplateAndHasOneButton(t *testing.T) {
 	if got := attr(page.need("#new-memory"), "placeholder"); got != "2 GiB" {
 		t.Errorf("without an entry it gets %q", got)
 	}
-	if got := attr(elements(page, "[data-address]")[0], "data-address"); got != "http://{name}.localhost:8080/" {
+	if got := attr(matching(page, "[data-address]")[0], "data-address"); got != "http://{name}.localhost:8080/" {
 		t.Errorf("its address is %q", got)
 	}
 	s.put("ada", "older", func(b *sandbox.Sandbox) { b.Spec.Template = "python-ml" })
@@ -125,11 +125,11 @@ func TestSandboxes_TheMenuBesideTheButtonCreatesWithOneClick(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	page := s.get("ada", "/").is(http.StatusOK)
-	items := elements(page, ".new-button button.menu-item")
-	if len(items) != 4 || attr(items[0], "name") != "template" || attr(items[0], "value") != "base" || attr(elements(page, ".new-button form")[0], "action") != "/sandboxes" {
+	items := matching(page, ".new-button button.menu-item")
+	if len(items) != 4 || attr(items[0], "name") != "template" || attr(items[0], "value") != "base" || attr(matching(page, ".new-button form")[0], "action") != "/sandboxes" {
 		t.Fatalf("the menu has %d items", len(items))
 	}
-	if elements(s.get("ada", "/templates"), ".new-button .menu-item")[0].Data != "" || elements(s.get("bob", "/"), ".new-button .menu-item")[0].Data != "" {
+	if matching(s.get("ada", "/templates"), ".new-button .menu-item")[0].Data != "" || matching(s.get("bob", "/"), ".new-button .menu-item")[0].Data != "" {
 		t.Error("other pages have the menu, too, or an empty list, whose cards do the same")
 	}
 }
@@ -143,7 +143,7 @@ func TestNew_WhoCancelsIsBackWithWhatWasTyped(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := s.get("ada", "/sandboxes/ml").is(http.StatusOK)
-	if got := attr(elements(work, "#work form")[0], "action"); got != "/sandboxes/ml/cancel?sandbox_id="+box.ID {
+	if got := attr(matching(work, "#work form")[0], "action"); got != "/sandboxes/ml/cancel?sandbox_id="+box.ID {
 		t.Errorf("cancel posts to %q", got)
 	}
 	back := "/new?" + url.Values{"again": {box.ID}, "template": {"python-ml"}}.Encode()
@@ -187,16 +187,16 @@ func TestWork_ShowsOneBarWithTheTimeThatIsLeft(t *testing.T) {
 	s.images.builds(pace.Pace{Total: pace.Length{Time: 200 * time.Second, Measured: 200 * time.Second}, Done: 90 * time.Second, Step: 50 * time.Second, Since: stageTime.Add(-10 * time.Second)})
 	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage})
 	page := s.get("ada", "/sandboxes/mine")
-	if bars := elements(page, "#work-steps progress"); len(bars) != 1 || attr(bars[0], "value") != "0.493" {
+	if bars := matching(page, "#work-steps progress"); len(bars) != 1 || attr(bars[0], "value") != "0.493" {
 		t.Errorf("%d bars, the first at %s", len(bars), attr(bars[0], "value"))
 	}
-	if got := textOf(elements(page, "#work-steps .pace-text")[0]); got != "2 min · about 2 min left" {
+	if got := textOf(matching(page, "#work-steps .pace-text")[0]); got != "2 min · about 2 min left" {
 		t.Errorf("it says %q", got)
 	}
 	s.images.builds(pace.Pace{})
 	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseStart, Since: stageTime})
 	page = s.get("ada", "/sandboxes/mine")
-	if got := attr(elements(page, "#work-steps progress")[0], "value"); got != "0.980" { // two of 102 seconds are left
+	if got := attr(matching(page, "#work-steps progress")[0], "value"); got != "0.980" { // two of 102 seconds are left
 		t.Errorf("after the image it is at %s", got)
 	}
 }

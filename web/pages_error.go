@@ -39,7 +39,6 @@ func (s *Server) mishap(r *request, p problem) templ.Component {
 	m := views.Mishap{
 		Frame: s.frame(r, title, ""), Code: strconv.Itoa(p.Status), Title: title, Text: p.Detail,
 		Again: p.Status >= http.StatusInternalServerError && r.http.Method == http.MethodGet,
-		Gone:  p.Status == http.StatusGone,
 	}
 	if p.Status >= http.StatusInternalServerError {
 		m.Request = p.RequestID

@@ -38,18 +38,21 @@ func (s *accountHandlers) loginForm(r *request, l views.Login) templ.Component {
 
 // submitLogin opens a browser session and leads to where the person wanted to go.
 func (s *accountHandlers) submitLogin(ctx context.Context, r *request) (string, error) {
-	secret, u, err := s.cfg.Accounts.Login(ctx, r.from, r.field("name"), r.form("password"))
+	secret, u, err := s.cfg.Accounts.Login(ctx, r.from, r.field("name"), r.form("password"), stays(r))
 	if err != nil {
 		return "", err
 	}
 	r.as = u
-	s.setSession(r, secret)
+	s.setSession(r, secret, stays(r))
 	return r.back("/"), nil
 }
 
 func (s *accountHandlers) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
-	return s.loginForm(r, views.Login{Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err)}), nil
+	return s.loginForm(r, views.Login{Name: r.form("name"), Stay: stays(r), Next: localPath(r.form("next")), Fault: fault.Message(err)}), nil
 }
+
+// stays reports whether the form of the sign-in asks for a session that outlives the browser.
+func stays(r *request) bool { return r.form("stay") == "on" }
 
 // submitLogout ends the browser session, and with it those on the sandboxes' hosts.
 func (s *accountHandlers) submitLogout(ctx context.Context, r *request) (string, error) {
@@ -58,7 +61,7 @@ func (s *accountHandlers) submitLogout(ctx context.Context, r *request) (string,
 			return "", err
 		}
 	}
-	s.setSession(r, "")
+	s.setSession(r, "", false)
 	return loginPath, nil
 }
 
@@ -73,7 +76,7 @@ func (s *accountHandlers) setupForm(ctx context.Context, r *request, v views.Set
 		return nil, err
 	}
 	if needed && v.Code != "" && subtle.ConstantTimeCompare([]byte(v.Code), []byte(code)) != 1 {
-		v.Code, v.Fault = "", "This setup link is not valid, or was used already."
+		v.Code, v.Fault = "", "This setup link is not valid: it was used already, or sandboxd has been restarted since. Open the setup link that it printed last."
 	}
 	v.Frame, v.Needed = s.frame(r, "Setup", ""), needed
 	return views.SetupPage(v), nil
@@ -89,13 +92,13 @@ func (s *accountHandlers) submitSetup(ctx context.Context, r *request) (string, 
 	if err != nil {
 		return "", err
 	}
-	secret, u, err := s.cfg.Accounts.Login(ctx, r.from, name, password)
+	secret, u, err := s.cfg.Accounts.Login(ctx, r.from, name, password, false)
 	if err != nil { // the admin is there all the same
 		s.log.Warn("sign in after the setup", "err", err)
 		return loginPath + "?" + url.Values{"done": {"setup"}}.Encode(), nil
 	}
 	r.as = u
-	s.setSession(r, secret)
+	s.setSession(r, secret, false)
 	return "/", nil
 }
 

@@ -105,6 +105,29 @@ func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
 	}
 }
 
+func TestLogin_StaysSignedInOnlyWhenAskedTo(t *testing.T) {
+	s := newStage(t)
+	for _, c := range []struct {
+		stay   string
+		maxAge int
+	}{{"", 0}, {"on", 30 * 24 * 60 * 60}} {
+		done := s.post("", "/login", fields("name", "ada", "password", testPassword, "stay", c.stay)).leads("/")
+		cookie := done.Result().Cookies()[0]
+		if cookie.MaxAge != c.maxAge {
+			t.Errorf("%q: the cookie lasts %d s, want %d", c.stay, cookie.MaxAge, c.maxAge)
+		}
+		s.sessions["ada"] = cookie.Value
+		next := s.post("ada", "/settings/password", fields("old", testPassword, "new", testPassword)).leads("/settings?done=password")
+		if got := next.Result().Cookies()[0].MaxAge; got != c.maxAge {
+			t.Errorf("%q: after a change of the password it lasts %d s", c.stay, got)
+		}
+		again := s.post("", "/login", fields("name", "ada", "password", "not it at all", "stay", c.stay)).is(http.StatusUnauthorized)
+		if hasAttr(in(again.need("label.check"), "input"), "checked") != (c.stay == "on") {
+			t.Errorf("%q: the choice is lost after a wrong password", c.stay)
+		}
+	}
+}
+
 func TestLogin_LeadsToWhereOneWantedToGo(t *testing.T) {
 	s := newStage(t)
 	s.get("", "/templates?x=1").leads("/login?next=%2Ftemplates%3Fx%3D1")

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -34,7 +35,6 @@ var visibilityLooks = map[sandbox.Visibility]views.State{
 // visibilityDone says that a port is so from now on.
 var visibilityDone = map[sandbox.Visibility]string{
 	sandbox.Private: "Port %d is private. Its links no longer work.",
-	sandbox.Shared:  "Port %d is open to anyone with a link to it.",
 	sandbox.Public:  "Port %d is public.",
 }
 
@@ -87,7 +87,7 @@ func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList
 		at(p.Port, func(v *views.Port) { v.Process, v.Open = p.Process, true })
 	}
 	for _, p := range s.cfg.Ports.List(box.ID) {
-		at(p.Number, func(v *views.Port) { v.Who, v.Links = visibilityLooks[p.Visibility], len(p.Shares) })
+		at(p.Number, func(v *views.Port) { v.Who, v.Links = visibilityLooks[openTo(p)], len(p.Shares) })
 	}
 	list := views.PortList{Name: box.Name, Live: l.known && box.State == sandbox.Running}
 	for _, number := range slices.Sorted(maps.Keys(ports)) {
@@ -96,6 +96,9 @@ func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList
 		p.Sheet = sameURL(box, "/ports/"+p.Number)
 		if p.Who.Icon == "" {
 			p.Who = visibilityLooks[sandbox.Private]
+		}
+		if p.Who.Icon == visibilityLooks[sandbox.Private].Icon { // people come to share it
+			p.Sheet += "&choice=" + string(sandbox.Shared)
 		}
 		list.Items = append(list.Items, p)
 	}
@@ -114,9 +117,24 @@ func (r *request) portOf() (int, error) {
 	return number, nil
 }
 
-// pagePort shows who may use a port, and lets that be changed; a script gets it as a sheet.
+// openTo is who can open a port now. One that is shared by links of which none is left is private.
+func openTo(p visibility.Port) sandbox.Visibility {
+	if p.Visibility == sandbox.Shared && len(p.Shares) == 0 {
+		return sandbox.Private
+	}
+	return p.Visibility
+}
+
+// pagePort shows who may use a port, and lets that be changed; a script gets it as a sheet. "?choice=" is what the form has chosen.
 func (s *portHandlers) pagePort(ctx context.Context, r *request) (templ.Component, error) {
-	return s.portForm(ctx, r, views.PortSheet{})
+	return s.portForm(ctx, r, views.PortSheet{Choice: knownChoice(r.query("choice"))})
+}
+
+func knownChoice(text string) string {
+	if _, known := visibilityLooks[sandbox.Visibility(text)]; known {
+		return text
+	}
+	return ""
 }
 
 // portsBehind draws anew what the page behind a sheet shows of ports: the workspace's menu, or the list beside the services.
@@ -148,8 +166,10 @@ func (s *portHandlers) portForm(ctx context.Context, r *request, v views.PortShe
 	}
 	v.Box, v.ID, v.Number, v.URL = box.Name, box.ID, strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
 	v.Next, v.TTL.Value = r.origin(sandboxURL(box.Name)), cmp.Or(v.TTL.Value, "24h")
+	v.Local = s.cfg.Hosts.Domain == "localhost" || strings.HasSuffix(s.cfg.Hosts.Domain, ".localhost")
 	present := s.portRule(box, number)
-	v.Choice = cmp.Or(v.Choice, string(present.Visibility))
+	v.Current = string(openTo(present))
+	v.Choice = cmp.Or(v.Choice, v.Current)
 	now := s.cfg.Now()
 	for _, share := range present.Shares {
 		v.Shares = append(v.Shares, views.Share{
@@ -193,11 +213,14 @@ func (s *portHandlers) changePort(ctx context.Context, r *request, act func(box 
 	return portURL(box.Name, strconv.Itoa(number)), err
 }
 
-// submitPort makes a port private, shared or public.
+// submitPort makes a port private or public, or makes a link to it.
 func (s *portHandlers) submitPort(ctx context.Context, r *request) (string, error) {
 	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
 		choice := sandbox.Visibility(r.field("visibility"))
 		r.object = fmt.Sprintf("%d: %s", number, choice)
+		if choice == sandbox.Shared {
+			return s.share(ctx, r, box, number)
+		}
 		if err := s.cfg.Ports.Set(ctx, box, number, choice); err != nil {
 			return views.PortSheet{}, err
 		}
@@ -205,20 +228,27 @@ func (s *portHandlers) submitPort(ctx context.Context, r *request) (string, erro
 	})
 }
 
-// submitShare makes a link to a port, which is shown once.
-func (s *portHandlers) submitShare(ctx context.Context, r *request) (string, error) {
-	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
-		ttl, err := parseSpan(r.field("ttl"))
-		if err != nil {
-			return views.PortSheet{}, fault.Field("ttl", "Choose when the link expires.")
-		}
-		n := visibility.NewShare{Port: number, By: r.who.User.ID, Label: r.field("label"), TTL: ttl}
-		share, secret, err := s.cfg.Ports.Share(ctx, box, n)
-		if err != nil {
+// share makes a link to a port, which is shown once. A public port is open to links alone from then on.
+func (s *portHandlers) share(ctx context.Context, r *request, box sandbox.Sandbox, number int) (views.PortSheet, error) {
+	text := r.field("ttl")
+	if text == customAfter {
+		text = r.field("ttl_custom")
+	}
+	ttl, err := parseSpan(text)
+	if err != nil {
+		return views.PortSheet{}, fault.Field("ttl", "Say after what time the link expires, for example 30m, 12h or 3d.")
+	}
+	n := visibility.NewShare{Port: number, By: r.who.User.ID, Label: r.field("label"), TTL: ttl}
+	share, secret, err := s.cfg.Ports.Share(ctx, box, n)
+	if err != nil {
+		return views.PortSheet{}, err
+	}
+	if s.cfg.Ports.Public(box.ID, number) {
+		if err := s.cfg.Ports.Set(ctx, box, number, sandbox.Shared); err != nil {
 			return views.PortSheet{}, err
 		}
-		return views.PortSheet{Secret: s.cfg.Hosts.ShareURL(box.Name, number, secret), Made: aheadOf(share.Expires, s.cfg.Now())}, nil
-	})
+	}
+	return views.PortSheet{Secret: s.cfg.Hosts.ShareURL(box.Name, number, secret), Made: aheadOf(share.Expires, s.cfg.Now())}, nil
 }
 
 // submitRevokeShare ends a link to a port.
@@ -233,7 +263,10 @@ func (s *portHandlers) submitRevokeShare(ctx context.Context, r *request) (strin
 
 // againPort shows the sheet again with the input's error.
 func (s *portHandlers) againPort(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	v := views.PortSheet{Choice: r.field("visibility"), Label: views.Field{Value: r.field("label")}, TTL: views.Field{Value: r.field("ttl")}}
+	v := views.PortSheet{
+		Choice: knownChoice(r.field("visibility")), Label: views.Field{Value: r.field("label")},
+		TTL: views.Field{Value: r.field("ttl")}, Custom: views.Field{Value: r.field("ttl_custom")},
+	}
 	message := fault.Message(cause)
 	switch fault.FieldOf(cause) {
 	case "label":

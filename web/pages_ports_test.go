@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/sandbox"
@@ -24,7 +25,7 @@ func TestPorts_TheMenuHasWhatListensIsDeclaredOrOpenToOthers(t *testing.T) {
 		if hasAttr(n, "data-open") {
 			line += " open"
 		}
-		got = append(got, line+" "+strings.Split(attr(in(n, "a.port-who"), "aria-label"), ".")[0])
+		got = append(got, line+" "+attr(in(n, "a.port-who"), "data-who"))
 	}
 	want := "3000 API open Private; 5432 <b>postgres open Private; 8001 docs Private; 9000 Port Public"
 	if strings.Join(got, "; ") != want {
@@ -62,7 +63,7 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
 	page := s.get("ada", "/sandboxes/mine/ports/3000").is(http.StatusOK)
-	for _, words := range []string{"Only people who may use this sandbox", "no terminal, no files", "without signing in", "Creating one shares the port"} {
+	for _, words := range []string{"Only people who may use this sandbox", "no terminal, no files", "Anyone who knows the address", "Link expires after"} {
 		if !strings.Contains(textOf(page.need("main")), words) {
 			t.Errorf("does not say %q", words)
 		}
@@ -84,7 +85,7 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 		s.get("ada", "/sandboxes/mine/ports/"+path).is(http.StatusNotFound)
 	}
 	s.get("bob", "/sandboxes/mine/ports/3000").is(http.StatusNotFound)
-	for _, path := range []string{"", "/share", "/shares/x/revoke"} {
+	for _, path := range []string{"", "/shares/x/revoke"} {
 		s.post("bob", "/sandboxes/mine/ports/3000"+path, fields("visibility", "public", "ttl", "1h")).is(http.StatusNotFound)
 	}
 	if len(s.ports.List(box.ID)) != 0 {
@@ -114,34 +115,81 @@ func TestPorts_TheSheetDrawsAnewOnlyWhatThePageBehindItHas(t *testing.T) {
 func TestPorts_ALinkIsShownOnceAndCanBeRevoked(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	made := s.post("ada", "/sandboxes/mine/ports/3000/share", fields("ttl", "24h", "label", "Grace"), "HX-Request", "true").is(http.StatusOK)
+	made := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "shared", "ttl", "24h", "label", "Grace"), "HX-Request", "true").is(http.StatusOK)
 	link := attr(made.need("#share-url"), "value")
 	prefix, secret, _ := strings.Cut(link, "#")
-	if prefix != "http://3000-mine.localhost:8080/.sandboxd/share" || len(secret) < 40 {
+	if prefix != "http://3000-mine.localhost:8080/.sandboxd/share" || len(secret) < 40 || attr(made.need("figure.qr"), "data-qr") != link {
 		t.Errorf("link %s", link)
 	}
 	if _, _, ok := s.ports.Redeem(box.ID, 3000, secret); !ok {
 		t.Error("the link opens nothing")
 	}
 	page := s.get("ada", "/sandboxes/mine/ports/3000").is(http.StatusOK)
-	if strings.Contains(page.Body.String(), secret) || !strings.Contains(textOf(page.need("main")), "Grace created") {
-		t.Errorf("shows %s", textOf(page.need("main")))
-	}
-	for _, c := range []struct{ ttl, label, fault string }{
-		{"1s", "", "#share-ttl-fault"}, {"soon", "", "#share-ttl-fault"}, {"24h", strings.Repeat("x", 500), "#share-label-fault"},
-	} {
-		again := s.post("ada", "/sandboxes/mine/ports/3000/share", fields("ttl", c.ttl, "label", c.label)).is(http.StatusBadRequest)
-		if textOf(again.need(c.fault)) == "" || attr(again.need("#share-label"), "value") != c.label {
-			t.Errorf("%s: %s", c.ttl, textOf(again.need("main")))
-		}
+	if says := textOf(page.need("main")); strings.Contains(page.Body.String(), secret) || !strings.Contains(says, "Grace opens port 3000 only expires in") {
+		t.Errorf("shows %s", says)
 	}
 	id := s.ports.List(box.ID)[0].Shares[0].ID
 	last := s.post("ada", "/sandboxes/mine/ports/3000/shares/"+id+"/revoke", nil).is(http.StatusOK)
-	if says := textOf(last.doc); !strings.Contains(says, "No links.") || strings.Contains(says, "Creating one") {
-		t.Errorf("without links it says %q", says)
+	if got := openToNow(last); got != "private current" {
+		t.Errorf("without links the sheet shows %s", got)
 	}
 	if _, _, ok := s.ports.Redeem(box.ID, 3000, secret); ok {
 		t.Error("a revoked link opens the port")
 	}
 	s.post("ada", "/sandboxes/mine/ports/3000/shares/"+id+"/revoke", nil).is(http.StatusNotFound)
+}
+
+// openToNow is what the sheet of a port has chosen, and what it says of the port now if that is another.
+func openToNow(v view) string {
+	var choice, current string
+	for _, n := range v.all("input") {
+		if attr(n, "name") != "visibility" {
+			continue
+		}
+		if hasAttr(n, "checked") {
+			choice = attr(n, "value")
+		}
+		if hasAttr(n, "data-current") {
+			current = attr(n, "value")
+		}
+	}
+	if choice == current {
+		return choice + " current"
+	}
+	return choice + " not " + current
+}
+
+func TestPorts_TheSheetHasOneFormWithWhatIsCurrentMarked(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	sheet := func(query, want string) {
+		t.Helper()
+		page := s.get("ada", "/sandboxes/mine/ports/3000"+query).is(http.StatusOK)
+		if got := openToNow(page); got != want || strings.Count(textOf(page.need("main")), "Current") != 1 {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	sheet("", "private current")
+	sheet("?choice=public", "public not private")
+	sheet("?choice=everybody", "private current")
+	for _, c := range []struct{ ttl, custom, label, fault string }{
+		{"1s", "", "", "#share-ttl-fault"}, {"soon", "", "", "#share-ttl-fault"}, {"custom", "soon", "Grace", "#share-ttl-fault"},
+		{"custom", "", "Grace", "#share-ttl-fault"}, {"24h", "", strings.Repeat("x", 500), "#share-label-fault"},
+	} {
+		again := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "shared", "ttl", c.ttl, "ttl_custom", c.custom, "label", c.label)).is(http.StatusBadRequest)
+		if textOf(again.need(c.fault)) == "" || attr(again.need("#share-label"), "value") != c.label || attr(again.need("#share-ttl-custom"), "value") != c.custom || openToNow(again) != "shared not private" {
+			t.Errorf("%s %s: %s", c.ttl, c.custom, textOf(again.need("main")))
+		}
+	}
+	s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "public")).is(http.StatusOK)
+	sheet("", "public current")
+	s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "shared", "ttl", "custom", "ttl_custom", "90m")).is(http.StatusOK)
+	sheet("", "shared current")
+	p := s.ports.List(box.ID)[0]
+	if s.ports.Public(box.ID, 3000) || len(p.Shares) != 1 || p.Shares[0].Expires.Sub(p.Shares[0].Created) != 90*time.Minute {
+		t.Errorf("a link to a public port leaves it so, or lasts for another time: %+v", p)
+	}
+	if says := textOf(s.get("ada", "/sandboxes/mine/ports/3000").need("main")); !strings.Contains(says, "Its link stops working.") || !strings.Contains(says, "this computer only") {
+		t.Errorf("it does not say what private ends, or where links work: %s", says)
+	}
 }

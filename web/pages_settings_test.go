@@ -197,14 +197,23 @@ func TestUsers_NobodyTakesTheirOwnRights(t *testing.T) {
 	s.get("root", "/settings/users").is(http.StatusOK)
 }
 
-func TestMishap_IsFramedForASignedInUser(t *testing.T) {
+func TestMishap_IsALonePageWithOneWayOn(t *testing.T) {
 	s := newStage(t)
-	page := s.get("ada", "/no/such/page").is(http.StatusNotFound)
-	if page.find("nav.nav") == nil || !strings.Contains(textOf(page.need(".error-page")), "Not found") {
-		t.Errorf("says %q", textOf(page.need("body")))
-	}
-	if nobody := s.get("", "/no/such/page").is(http.StatusNotFound); nobody.find("nav.nav") != nil {
-		t.Error("a stranger is shown the way to pages")
+	for _, c := range []struct {
+		user, path string
+		status     int
+		says, way  string
+	}{
+		{"ada", "/no/such/page", http.StatusNotFound, "Not found", "Go to sandboxes"},
+		{"ada", "/settings/users", http.StatusForbidden, "You don't have access", "Go to sandboxes"},
+		{"", "/no/such/page", http.StatusNotFound, "Not found", "Sign in"},
+	} {
+		page := s.get(c.user, c.path).is(c.status)
+		ways := page.all("a.button")
+		if len(ways) != 1 || textOf(ways[0]) != c.way || !strings.Contains(textOf(page.need(".error-page")), c.says) || page.find("nav.nav") != nil ||
+			in(page.need(".entry-head"), "svg") == nil {
+			t.Errorf("%q at %s: %d ways, says %q", c.user, c.path, len(ways), textOf(page.need("body")))
+		}
 	}
 }
 

@@ -160,7 +160,6 @@ func (s *Server) insidePages() []route {
 		{get, "/sandboxes/:name/vscode/stand", signedIn, page(s.ide.partIDE)},
 		{get, port, signedIn, page(s.ports.pagePort)},
 		{post, port, signedIn, form(s.ports.submitPort, s.ports.againPort)},
-		{post, port + "/share", signedIn, form(s.ports.submitShare, s.ports.againPort)},
 		{post, port + "/shares/:id/revoke", signedIn, form(s.ports.submitRevokeShare, s.ports.againPort)},
 	}
 }
@@ -325,6 +324,7 @@ func (s *ownTemplateHandlers) table() []route {
 func (s *Server) entryPages() []route {
 	return []route{
 		{get, static.Prefix + "*", public, echo.WrapHandler(s.cfg.Assets)},
+		{get, "/service-worker.js", public, echo.WrapHandler(http.HandlerFunc(s.cfg.Assets.ServeWorker))},
 		{get, setupPath, public, page(s.accounts.pageSetup)},
 		{post, setupPath, public, form(s.accounts.submitSetup, s.accounts.againSetup)},
 		{get, loginPath, public, page(s.accounts.pageLogin)},

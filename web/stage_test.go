@@ -140,7 +140,7 @@ func newEmptyStage(t *testing.T) *stage {
 
 func (s *stage) signIn(name string) {
 	s.t.Helper()
-	secret, _, err := s.accounts.Login(s.t.Context(), "192.0.2.1", name, testPassword)
+	secret, _, err := s.accounts.Login(s.t.Context(), "192.0.2.1", name, testPassword, false)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func TestUser_LifeFromAddToDelete(t *testing.T) {
 	o := newOffice(t)
 	o.with(func(server *auth.Service) {
 		login := func(password string) error {
-			_, _, err := server.Login(t.Context(), "192.0.2.1", "ada", password)
+			_, _, err := server.Login(t.Context(), "192.0.2.1", "ada", password, false)
 			return err
 		}
 		o.mustRun(aPassword+"\r\nnot this line\n", "user", "add", "Ada", "--role", "admin")

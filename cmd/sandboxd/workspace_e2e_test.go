@@ -333,10 +333,15 @@ func (p *person) sharesAPort(s *server) {
 	w.does("open it", chromedp.Navigate(href))
 	w.sees("the page", `document.body.innerText.includes("shared-page")`)
 
-	p.does("who may use it", chromedp.Click(`.offer a[data-sheet]`))
-	p.sees("the sheet", `document.querySelector("#sheet[open] #share-ttl") !== null`)
-	p.does("for whom", chromedp.SendKeys("#share-label", "Grace"), chromedp.Click(`.share-new button`))
-	p.sees("the link", `document.querySelector("#sheet #share-url")?.value.includes("/.sandboxd/share#")`)
+	p.does("make it public", chromedp.Click(`.offer a[href*="choice=public"]`))
+	p.sees("the form, with that chosen and what is current", `document.querySelector('#sheet[open] [value="public"]:checked:not([data-current])') !== null && document.querySelector(".port-save").innerText === "Make public"`)
+	p.presses("Escape", "Escape", 27, 0)
+	p.menusOnAPhone()
+	p.does("share it", chromedp.Click(`.offer a[href*="choice=shared"]`))
+	p.sees("the form, with a link for a day chosen", `document.querySelector("#sheet[open] .share-fields")?.checkVisibility() && document.querySelector('[name="ttl"]:checked').value === "24h"`)
+	p.pictures("workspace-share-form")
+	p.does("for whom", chromedp.SendKeys("#share-label", "Grace"), chromedp.Click(`.port-save`))
+	p.sees("the link, also as a QR code", `document.querySelector("#sheet #share-url")?.value.includes("/.sandboxd/share#") && document.querySelector("#sheet .qr svg path")?.getBBox().width > 20`)
 	p.pictures("workspace-share")
 	link := p.reads(`document.querySelector("#share-url").value`)
 	stranger := newPerson(p.t)
@@ -344,8 +349,10 @@ func (p *person) sharesAPort(s *server) {
 	stranger.sees("the page", `document.body.innerText.includes("shared-page")`)
 	p.does("revoke", chromedp.Click(`#sheet form[action*="/revoke?"] button`))
 	p.sees("that it is", `document.querySelector("#sheet").innerText.includes("was revoked")`)
-	stranger.does("reload", chromedp.Reload())
-	stranger.sees("nothing more", `!document.body.innerText.includes("shared-page")`)
+	for range 2 {
+		stranger.does("reload", chromedp.Reload())
+		stranger.sees("that the link was revoked", `document.querySelector("h1")?.innerText === "This link was revoked"`)
+	}
 	p.presses("Escape", "Escape", 27, 0)
 
 	p.does("dismiss", chromedp.Click(`.offer [aria-label="Dismiss port 3000"]`))
@@ -358,6 +365,23 @@ func (p *person) sharesAPort(s *server) {
 	p.sees("no offer while it is asleep", `!document.getElementById("offers").checkVisibility()`)
 	s.exec("lab", map[string]any{"command": "true"})
 	p.sees("no offer of what ended with its sleep", offered+` === ""`)
+}
+
+// menusOnAPhone opens the menus of the bar on a phone: they, and all in them, are within the window.
+func (p *person) menusOnAPhone() {
+	p.t.Helper()
+	p.resize("phone", "light")
+	for menu, what := range map[string]string{"#ws-ports": ".open-port button, .port-line a", ".account-menu": "[action='/logout'] button"} {
+		p.does("open "+menu, chromedp.Click(menu+" > summary"))
+		p.sees(menu+" within the window", fmt.Sprintf(`(() => {
+			const list = document.querySelector("%s > .menu-list").getBoundingClientRect();
+			const all = [...document.querySelectorAll("%[1]s")].flatMap((m) => [...m.querySelectorAll(%[2]q)]).map((e) => e.getBoundingClientRect());
+			return list.left >= 0 && list.right <= innerWidth && all.length > 0 && all.every((r) => r.width > 0 && r.left >= list.left && r.right <= list.right);
+		})()`, menu, what))
+		p.picture("phone-menu-"+strings.Trim(menu, "#."), "phone")
+		p.does("close "+menu, chromedp.Click(menu+" > summary"))
+	}
+	p.resize("desktop", "light")
 }
 
 func (p *person) declaresAService(s *server) {

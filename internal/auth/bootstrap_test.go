@@ -35,7 +35,7 @@ func TestBootstrap_MakesOneUnclaimedAdmin(t *testing.T) {
 		t.Errorf("a token of the unclaimed admin: %+v, %v", p, err)
 	}
 	for _, password := range []string{"", "admin", good} {
-		_, _, err = s.Login(t.Context(), home, "admin", password)
+		_, _, err = s.Login(t.Context(), home, "admin", password, false)
 		wantKind(t, "sign in as the unclaimed admin", err, fault.Unauthenticated)
 	}
 }
@@ -46,12 +46,12 @@ func TestBootstrap_PasswordClaimsOnceAndIsThenLeftAlone(t *testing.T) {
 		t.Errorf("a bad password: %v", err)
 	}
 	must(t, s.Bootstrap(t.Context(), good))
-	_, u, err := s.Login(t.Context(), home, "admin", good)
+	_, u, err := s.Login(t.Context(), home, "admin", good, false)
 	must(t, err)
 	must(t, s.SetPassword(t.Context(), u.ID, "changed by the admin"))
 	must(t, s.Bootstrap(t.Context(), good))
 	must(t, s.Bootstrap(t.Context(), "short"))
-	_, _, err = s.Login(t.Context(), home, "admin", good)
+	_, _, err = s.Login(t.Context(), home, "admin", good, false)
 	wantKind(t, "the configured password after a change", err, fault.Unauthenticated)
 	_, needed, err := s.SetupCode(t.Context())
 	if err != nil || needed {
@@ -87,7 +87,7 @@ func TestSetup_CodeClaimsTheAdminOnce(t *testing.T) {
 	}
 	_, err = s.Setup(t.Context(), code, "eve", good)
 	wantKind(t, "the code again", err, fault.Forbidden)
-	_, _, err = s.Login(t.Context(), home, "ada", good)
+	_, _, err = s.Login(t.Context(), home, "ada", good, false)
 	must(t, err)
 	must(t, s.Bootstrap(t.Context(), ""))
 	if _, needed, err := s.SetupCode(t.Context()); err != nil || needed {
@@ -115,7 +115,7 @@ func TestSetup_RestartVoidsTheOldCode(t *testing.T) {
 	wantKind(t, "the code of the process before", err, fault.Forbidden)
 	_, err = restarted.Setup(t.Context(), second, "", good)
 	must(t, err)
-	_, _, err = restarted.Login(t.Context(), home, "admin", good)
+	_, _, err = restarted.Login(t.Context(), home, "admin", good, false)
 	must(t, err)
 }
 

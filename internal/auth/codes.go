@@ -137,7 +137,7 @@ func (s *Service) RedeemCode(ctx context.Context, oneTime, host string, nonces .
 	if err := enabled(a.User); err != nil {
 		return "", "", err
 	}
-	secret, err = s.open(ctx, Session{User: c.user, Parent: c.session, Host: host, SandboxID: c.sandbox, From: parent.From}, keepHosts)
+	secret, err = s.open(ctx, Session{User: c.user, Parent: c.session, Host: host, SandboxID: c.sandbox, From: parent.From, Stay: parent.Stay}, keepHosts)
 	if fault.Is(err, fault.NotFound) { // signed out this very moment
 		return "", "", badCode()
 	}

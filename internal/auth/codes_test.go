@@ -155,14 +155,13 @@ func TestHostSession_LogoutOfOneHostLeavesTheRest(t *testing.T) {
 
 func TestHostSession_DiesWithAnExpiredParentAndKeepsAUsedOneAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const day = 24 * time.Hour
 		w := newWorld(t)
 		idle, used := w.login(t, "ada"), w.login(t, "ada")
-		until(20 * day)
+		until(12 * time.Hour)
 		ofIdle, ofUsed := w.hostSession(t, idle), w.hostSession(t, used)
-		until(5 * day)
+		until(6 * time.Hour)
 		wantHost(t, w, ofUsed, host, true) // prolongs the dashboard session too
-		until(6 * day)
+		until(7 * time.Hour)
 		wantHost(t, w, ofIdle, host, false)
 		wantHost(t, w, ofUsed, host, true)
 		wantSession(t, w, used, true)

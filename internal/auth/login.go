@@ -10,20 +10,23 @@ import (
 
 // How long sessions live and how many there may be.
 const (
-	sessionIdle  = 30 * 24 * time.Hour // ends when not used for this long
-	sessionMost  = 90 * 24 * time.Hour // ends in any case
-	keepSessions = 100                 // of one user at the dashboard; the oldest go
-	keepHosts    = 4                   // of one session at one sandbox host: a browser needs one, hand-overs may race
-	maxFrom      = 64                  // bytes of a caller's address that are kept
+	// StayFor is how long a session lives whose user asked to stay signed in.
+	StayFor = 30 * 24 * time.Hour
+
+	briefIdle    = 24 * time.Hour     // any other ends when not used for this long
+	briefMost    = 7 * 24 * time.Hour // and in any case
+	keepSessions = 100                // of one user at the dashboard; the oldest go
+	keepHosts    = 4                  // of one session at one sandbox host: a browser needs one, hand-overs may race
+	maxFrom      = 64                 // bytes of a caller's address that are kept
 )
 
 // noName stands for whatever cannot be a user's name, so that the limiter keeps no strange or long ones.
 const noName = "(no name)"
 
-// Login checks a name and a password and opens a session for the caller at the address from. It takes as long for an
-// unknown name as for a wrong password. Unauthenticated if they are wrong, Forbidden if the user is disabled, Limited
+// Login checks a name and a password and opens a session for the caller at the address from, which lives for StayFor if stay
+// is true, and a day or so without use otherwise. It takes as long for an unknown name as for a wrong password. Unauthenticated if they are wrong, Forbidden if the user is disabled, Limited
 // (see fault.RetryAfter) after too many wrong ones or when too many sign in at once.
-func (s *Service) Login(ctx context.Context, from, name, password string) (secret string, u User, err error) {
+func (s *Service) Login(ctx context.Context, from, name, password string, stay bool) (secret string, u User, err error) {
 	name = NormalName(name)
 	if CheckUserName(name) != nil {
 		name = noName
@@ -48,7 +51,7 @@ func (s *Service) Login(ctx context.Context, from, name, password string) (secre
 	if a.Disabled {
 		return "", User{}, fault.New(fault.Forbidden, "This account is disabled. Ask an administrator to enable it.")
 	}
-	secret, err = s.open(ctx, Session{User: a.ID, From: from}, keepSessions)
+	secret, err = s.open(ctx, Session{User: a.ID, From: from, Stay: stay}, keepSessions)
 	if err != nil {
 		return "", User{}, err
 	}
@@ -81,7 +84,8 @@ func (s *Service) open(ctx context.Context, n Session, keep int) (secret string,
 		return "", fmt.Errorf("clear old sessions: %w", err)
 	}
 	secret = newSecret()
-	n.ID, n.Created, n.Seen, n.Expires = newID(), now, now, slide(now, now)
+	n.ID, n.Created, n.Seen = newID(), now, now
+	n.Expires = n.end(now)
 	n.From = n.From[:min(len(n.From), maxFrom)]
 	if err := s.store.InsertSession(ctx, keyOf(secret), n, keep); err != nil {
 		return "", fmt.Errorf("open a session: %w", err)
@@ -89,9 +93,12 @@ func (s *Service) open(ctx context.Context, n Session, keep int) (secret string,
 	return secret, nil
 }
 
-// slide gives when a session made at created and used now ends.
-func slide(created, now time.Time) time.Time {
-	end, most := now.Add(sessionIdle), created.Add(sessionMost)
+// end gives when a session that is used now ends.
+func (n Session) end(now time.Time) time.Time {
+	if n.Stay {
+		return n.Created.Add(StayFor)
+	}
+	end, most := now.Add(briefIdle), n.Created.Add(briefMost)
 	if most.Before(end) {
 		return most
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestLogin_OpensASession(t *testing.T) {
 	w := newWorld(t)
-	secret, u, err := w.Login(t.Context(), home, " ADA ", good)
+	secret, u, err := w.Login(t.Context(), home, " ADA ", good, false)
 	if err != nil || u.ID != w.ada.ID {
 		t.Fatalf("%+v, %v", u, err)
 	}
@@ -37,7 +37,7 @@ func TestLogin_WrongIsToldAlikeForAllNames(t *testing.T) {
 	var messages []string
 	for _, c := range [][2]string{{"ada", "wrong password"}, {"nobody", good}, {"", ""}, {"Ünknown", good}, {"ada", ""},
 		{"ada", strings.Repeat("x", 1<<20)}, {strings.Repeat("y", 1<<20), good}, {"ada", good + " "}} {
-		secret, u, err := w.Login(t.Context(), fmt.Sprint("from ", len(messages)), c[0], c[1])
+		secret, u, err := w.Login(t.Context(), fmt.Sprint("from ", len(messages)), c[0], c[1], false)
 		wantKind(t, c[0][:min(len(c[0]), 10)], err, fault.Unauthenticated)
 		if secret != "" || u != (auth.User{}) {
 			t.Errorf("a failed login gives %q, %+v", secret, u)
@@ -55,7 +55,7 @@ func TestLogin_GuessesAtOneNameAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		guess := func(from, name string) error {
-			_, _, err := w.Login(t.Context(), from, name, "a wrong password")
+			_, _, err := w.Login(t.Context(), from, name, "a wrong password", false)
 			return err
 		}
 		for range 5 {
@@ -66,16 +66,16 @@ func TestLogin_GuessesAtOneNameAreLimited(t *testing.T) {
 		if !fault.Is(err, fault.Limited) || wait != 30*time.Second || !strings.Contains(fault.Message(err), "30 seconds") {
 			t.Errorf("the sixth guess: %v, retry after %s", err, wait)
 		}
-		_, _, err = w.Login(t.Context(), home, "ada", good)
+		_, _, err = w.Login(t.Context(), home, "ada", good, false)
 		wantKind(t, "the right password while limited", err, fault.Limited)
-		if _, _, err := w.Login(t.Context(), "198.51.100.1", "ada", good); err != nil {
+		if _, _, err := w.Login(t.Context(), "198.51.100.1", "ada", good, false); err != nil {
 			t.Errorf("ada herself from elsewhere: %v", err)
 		}
-		if _, _, err := w.Login(t.Context(), home, "root", good); err != nil {
+		if _, _, err := w.Login(t.Context(), home, "root", good, false); err != nil {
 			t.Errorf("another name from the same address: %v", err)
 		}
 		until(wait)
-		if _, _, err := w.Login(t.Context(), home, "ada", good); err != nil {
+		if _, _, err := w.Login(t.Context(), home, "ada", good, false); err != nil {
 			t.Errorf("the right password after the wait: %v", err)
 		}
 	})
@@ -87,7 +87,7 @@ func TestLogin_GuessesFromOneAddressAreLimited(t *testing.T) {
 		limited := 0
 		for i := range 100 { // names differ, and so do addresses within one customer's network
 			from := fmt.Sprintf("2001:db8:1:2::%x", i)
-			_, _, err := w.Login(t.Context(), from, fmt.Sprintf("name%d", i), "a wrong password")
+			_, _, err := w.Login(t.Context(), from, fmt.Sprintf("name%d", i), "a wrong password", false)
 			if fault.Is(err, fault.Limited) {
 				limited++
 			}
@@ -95,10 +95,10 @@ func TestLogin_GuessesFromOneAddressAreLimited(t *testing.T) {
 		if limited != 70 {
 			t.Errorf("%d of 100 guesses were limited, want 70", limited)
 		}
-		_, _, err := w.Login(t.Context(), "2001:db8:1:3::1", "ada", good)
+		_, _, err := w.Login(t.Context(), "2001:db8:1:3::1", "ada", good, false)
 		must(t, err)
 		until(2 * time.Second)
-		_, _, err = w.Login(t.Context(), "2001:db8:1:2::ffff", "ada", good)
+		_, _, err = w.Login(t.Context(), "2001:db8:1:2::ffff", "ada", good, false)
 		must(t, err)
 	})
 }
@@ -115,7 +115,7 @@ func TestLogin_RightPasswordsAreNotLimited(t *testing.T) {
 func TestLogin_FiftyASecondDoNotBlockOthers(t *testing.T) {
 	s := auth.New(newDatabase(t).Auth(), auth.Options{})
 	must(t, s.Bootstrap(t.Context(), good))
-	_, admin, err := s.Login(t.Context(), home, "admin", good)
+	_, admin, err := s.Login(t.Context(), home, "admin", good, false)
 	must(t, err)
 	token, _, err := s.CreateToken(t.Context(), admin.ID, auth.NewToken{Name: "t"})
 	must(t, err)
@@ -123,7 +123,7 @@ func TestLogin_FiftyASecondDoNotBlockOthers(t *testing.T) {
 	answers := make(chan error, 200)
 	for i := range 200 {
 		attackers.Go(func() {
-			_, _, err := s.Login(t.Context(), fmt.Sprintf("203.0.113.%d", i%50), "admin", "a wrong password")
+			_, _, err := s.Login(t.Context(), fmt.Sprintf("203.0.113.%d", i%50), "admin", "a wrong password", false)
 			answers <- err
 		})
 	}
@@ -151,17 +151,22 @@ func TestLogin_FiftyASecondDoNotBlockOthers(t *testing.T) {
 func TestSession_SlidesAndEnds(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
+		stay bool
 		step time.Duration
 		last time.Duration // how long it stays alive when used at each step
 	}{
-		"unused":       {31 * day, 0},
-		"used weekly":  {7 * day, 84 * day},
-		"used monthly": {30*day - time.Hour, 3*(30*day-time.Hour) - 0},
+		"brief, unused":      {false, day + time.Hour, 0},
+		"brief, used daily":  {false, day - time.Hour, 7 * (day - time.Hour)},
+		"stays, unused":      {true, 31 * day, 0},
+		"stays, used weekly": {true, 7 * day, 28 * day},
+		"stays, used once":   {true, 30*day - time.Hour, 30*day - time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				secret, begun, lived := w.login(t, "ada"), time.Now(), time.Duration(0)
+				secret, _, err := w.Login(t.Context(), home, "ada", good, c.stay)
+				must(t, err)
+				begun, lived := time.Now(), time.Duration(0)
 				for {
 					until(c.step)
 					if _, err := w.Session(t.Context(), secret); err != nil {
@@ -249,7 +254,7 @@ func TestLogin_SessionOfAPasswordChangedMeanwhileIsNotOpened(t *testing.T) {
 		must(t, w.SetPassword(t.Context(), w.ada.ID, "changed meanwhile"))
 	}}
 	s := auth.New(racing, auth.Options{Cost: cheap})
-	secret, _, err := s.Login(t.Context(), home, "ada", good)
+	secret, _, err := s.Login(t.Context(), home, "ada", good, false)
 	if !fault.Is(err, fault.Unauthenticated) || secret != "" {
 		t.Errorf("%q, %v", secret, err)
 	}

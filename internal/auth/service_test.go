@@ -47,7 +47,7 @@ func (w *world) add(t *testing.T, name string, r auth.Role) auth.User {
 
 func (w *world) login(t *testing.T, name string) string {
 	t.Helper()
-	secret, _, err := w.Login(t.Context(), home, name, good)
+	secret, _, err := w.Login(t.Context(), home, name, good, false)
 	must(t, err)
 	return secret
 }
@@ -87,7 +87,7 @@ func TestService_StoreFaultsKeepTheirKind(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"Bootstrap":   func(ctx context.Context) error { return w.Bootstrap(ctx, "") },
 		"SetupCode":   func(ctx context.Context) error { _, _, err := w.SetupCode(ctx); return err },
-		"Login":       func(ctx context.Context) error { _, _, err := w.Login(ctx, home, "ada", good); return err },
+		"Login":       func(ctx context.Context) error { _, _, err := w.Login(ctx, home, "ada", good, false); return err },
 		"Session":     func(ctx context.Context) error { _, err := w.Session(ctx, secret); return err },
 		"Logout":      func(ctx context.Context) error { return w.Logout(ctx, secret) },
 		"HostSession": func(ctx context.Context) error { _, err := w.HostSession(ctx, secret, "h"); return err },

@@ -17,7 +17,7 @@ func (s *Service) Session(ctx context.Context, secret string) (Principal, error)
 		return Principal{}, err
 	}
 	s.prolong(ctx, n)
-	return Principal{User: u, Session: n.ID}, nil
+	return Principal{User: u, Session: n.ID, Stay: n.Stay}, nil
 }
 
 // HostSession says who a secret that RedeemCode gave belongs to, at that host only, and prolongs the session and the
@@ -128,7 +128,7 @@ func (u *unknownKeys) add(k Key) {
 
 func (s *Service) prolong(ctx context.Context, n Session) {
 	s.touch(ctx, n.ID, n.Seen, func(ctx context.Context, now time.Time) error {
-		return s.store.TouchSession(ctx, n.ID, now, slide(n.Created, now))
+		return s.store.TouchSession(ctx, n.ID, now, n.end(now))
 	})
 }
 

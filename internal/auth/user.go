@@ -54,6 +54,7 @@ type Session struct {
 	SandboxID string // for a host session
 	Parent    string // the dashboard session's id, for a host session
 	From      string // the address that it was opened from, as the caller gave it
+	Stay      bool   // the user asked to stay signed in
 	Created   time.Time
 	Seen      time.Time // last use, exact to some minutes
 	Expires   time.Time // unless it is used before
@@ -63,6 +64,7 @@ type Session struct {
 type Principal struct {
 	User      User
 	Session   string // session id, or "" for a token
+	Stay      bool   // its user asked to stay signed in
 	Token     string // token id, or "" for a browser session
 	Sandbox   string // name of the one sandbox that the token or the host session is limited to, or ""; for people to read
 	SandboxID string // its id, which is what counts

@@ -162,9 +162,9 @@ func TestDisabledUser_IsOutAtOnce(t *testing.T) {
 	wantKind(t, "token", err, fault.Unauthenticated)
 	_, _, err = w.RedeemCode(t.Context(), code, "box.localhost", "nonce")
 	wantKind(t, "code", err, fault.Unauthenticated)
-	_, _, err = w.Login(t.Context(), home, "ada", good)
+	_, _, err = w.Login(t.Context(), home, "ada", good, false)
 	wantKind(t, "login", err, fault.Forbidden)
-	_, _, err = w.Login(t.Context(), home, "ada", "a wrong password")
+	_, _, err = w.Login(t.Context(), home, "ada", "a wrong password", false)
 	wantKind(t, "login that does not know the password", err, fault.Unauthenticated)
 	_, _, err = w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "t"})
 	wantKind(t, "new token", err, fault.Conflict)
@@ -202,9 +202,9 @@ func TestSetPassword_EndsSessionsAndKeepsTokens(t *testing.T) {
 	wantSession(t, w, his, true)
 	_, err = w.Authenticate(t.Context(), token)
 	must(t, err)
-	_, _, err = w.Login(t.Context(), home, "ada", good)
+	_, _, err = w.Login(t.Context(), home, "ada", good, false)
 	wantKind(t, "the old password", err, fault.Unauthenticated)
-	_, _, err = w.Login(t.Context(), home, "ada", "another good one")
+	_, _, err = w.Login(t.Context(), home, "ada", "another good one", false)
 	must(t, err)
 }
 

@@ -69,11 +69,8 @@ func (c *claim) shownShare(sb sandbox.Sandbox) (share sandbox.Share, byLink, ok 
 		share, _, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, secrets[0])
 		return share, true, ok
 	}
-	for i, cookie := range c.cookies(shareCookie) { // a neighbour may have set one of the name, see session
-		if i >= auth.MaxShown {
-			break
-		}
-		if share, ok = c.proxy.cfg.Ports.Admits(sb.ID, c.target.Port, cookie.Value); ok {
+	for _, p := range c.shownPasses() {
+		if share, ok = c.proxy.cfg.Ports.Admits(sb.ID, c.target.Port, p.pass); ok {
 			return share, false, true
 		}
 	}

@@ -146,9 +146,9 @@ func TestShare_TheLinkGivesACookieForItsPortAlone(t *testing.T) {
 		t.Fatalf("%v", a.Header)
 	}
 	c := a.Cookies()[0]
-	left := int(time.Until(share.Expires).Seconds())
-	if c.Name != "sandboxd_share" || !c.HttpOnly || c.Domain != "" || c.Path != "/" || c.SameSite != http.SameSiteLaxMode || c.MaxAge > left+1 ||
-		c.MaxAge < left-5 || c.Value == secret {
+	left, month := int(time.Until(share.Expires).Seconds()), 30*24*60*60 // then it still says that the link has expired
+	if c.Name != "sandboxd_share" || !c.HttpOnly || c.Domain != "" || c.Path != "/" || c.SameSite != http.SameSiteLaxMode || c.MaxAge > left+month+1 ||
+		c.MaxAge < left+month-5 || c.Value == secret {
 		t.Errorf("cookie %q", c.Raw)
 	}
 	cookie := header{"Cookie", c.Name + "=" + c.Value}
@@ -289,16 +289,20 @@ func TestShare_WhoseEndHasComeIsToldSo(t *testing.T) {
 	}
 	a := w.ask("GET", port3000+"/x", append(page, cookie...))
 	w.wantStatus(a, 401)
-	if !contains(a.body, "no longer works", "Sign in", w.hosts.DashboardURL()+"/handover") || strings.Contains(a.body, "/sandboxes/ml") {
+	if !contains(a.body, "This link was revoked", "Sign in", w.hosts.DashboardURL()+"/handover") || strings.Contains(a.body, "/sandboxes/ml") {
 		t.Error(a.body)
 	}
-	dropped := false
 	for _, c := range a.Cookies() {
-		dropped = dropped || c.Name == "sandboxd_share" && c.MaxAge < 0
+		if c.Name == "sandboxd_share" {
+			t.Errorf("the next reload would show the sign-in: %v", a.Header)
+		}
 	}
-	if !dropped {
-		t.Errorf("the cookie stays: %v", a.Header)
+	again := w.send(w.request("POST", port3000+hostname.SharePath, strings.NewReader(secret), cookie))
+	if again.StatusCode != 404 || !contains(again.body, `"code":"share_revoked"`) {
+		t.Errorf("the link again: %d %s", again.StatusCode, again.body)
 	}
+	_, other := w.shareLink(3001)
+	w.wantStatus(w.send(w.request("POST", port3000+hostname.SharePath, strings.NewReader(other), cookie)), 404)
 	elsewhere := w.ask("GET", "http://3000-nope.localhost:8080/x", append(page, cookie...))
 	if elsewhere.StatusCode != 401 || a.Header.Get(noticeHeader) != elsewhere.Header.Get(noticeHeader) {
 		t.Errorf("where there is no sandbox: %d", elsewhere.StatusCode)
@@ -308,6 +312,29 @@ func TestShare_WhoseEndHasComeIsToldSo(t *testing.T) {
 		t.Errorf("a program: %d %s", p.StatusCode, p.body)
 	}
 	w.wantStatus(w.ask("GET", port3000+"/x", append(header{"Cookie", w.signIn("3000-ml.localhost") + "; " + cookie[1]}, page...)), 200)
+}
+
+func TestShare_AnExpiredOneIsToldSoAlsoWhereTheSandboxIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		_, secret := w.briefLink(3000, time.Minute)
+		cookie := w.openLink(port3000, secret)
+		time.Sleep(time.Hour)
+		for _, host := range []string{port3000, "http://3000-nope.localhost:8080"} {
+			a := w.ask("GET", host+"/x", append(page, cookie...))
+			if a.StatusCode != 401 || !strings.Contains(a.body, "This link has expired") {
+				t.Errorf("%s: %d %s", host, a.StatusCode, a.body)
+			}
+			again := w.send(w.request("POST", host+hostname.SharePath, strings.NewReader(secret), cookie))
+			if again.StatusCode != 404 || !contains(again.body, `"code":"share_expired"`) {
+				t.Errorf("the link again at %s: %d %s", host, again.StatusCode, again.body)
+			}
+		}
+		unknown := w.ask("GET", port3000+"/x", append(page, "Cookie", "sandboxd_share=x"))
+		if unknown.StatusCode != 401 || !strings.Contains(unknown.body, "This link no longer works") {
+			t.Errorf("a cookie without a time: %d %s", unknown.StatusCode, unknown.body)
+		}
+	})
 }
 
 func TestShare_OnlyAsLongAsItsMakerMayUseTheSandbox(t *testing.T) {

@@ -6,9 +6,12 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
@@ -83,15 +86,27 @@ func (l *shareLink) post() {
 	c := &shareClaim{shareLink: l, secret: string(secret)}
 	switch _, err = l.proxy.cfg.Access.Resolve(ctx, l.target.Name, c); {
 	case fault.Is(err, fault.NotFound):
-		l.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
-			Text: "It has expired, was revoked, or is not complete. Ask the sender for a new one."})
+		l.show(l.opensNothing(string(secret)))
 	case err != nil:
 		l.refuse(err)
 	default:
-		l.setCookie(shareCookie, c.pass, max(int(time.Until(c.share.Expires).Seconds()), 1))
+		l.setCookie(shareCookie, shownPass{c.pass, c.share.Expires}.String(), int((time.Until(c.share.Expires) + afterEnd).Seconds()))
 		l.w.Header().Set("Cache-Control", "no-store")
 		l.w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// opensNothing answers a secret that opens nothing. A browser that came by that very link before is told how it ended; of any
+// other nothing is known.
+func (l *shareLink) opensNothing(secret string) notice {
+	_, pass, _ := l.proxy.cfg.Ports.Redeem("", 0, secret)
+	for _, had := range l.shownPasses() {
+		if pass != "" && had.pass == pass {
+			return linkEnded(http.StatusNotFound, had.expires)
+		}
+	}
+	return notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
+		Text: "It has expired, was revoked, or is not complete. Ask the person who sent it for a new one."}
 }
 
 // shareClaim is the secret of a link to a port.
@@ -127,13 +142,57 @@ func (q *request) showsShare() bool {
 	return q.target.Kind == hostname.Port && (q.r.Header.Get(hostname.ShareHeader) != "" || len(q.cookies(shareCookie)) > 0)
 }
 
-// shareEnded answers a request with an invalid share. It does not reveal whether the sandbox exists.
+// shareEnded answers a request with an invalid share. What it says comes from the request alone: it does not reveal whether the
+// sandbox exists.
 func (s *signIn) shareEnded() {
 	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link no longer works",
-		Text: "It has expired or was revoked. Ask the sender for a new one."}
+		Text: "It has expired or was revoked. Ask the person who sent it for a new one."}
+	for _, had := range s.shownPasses() {
+		if !had.expires.IsZero() {
+			n = linkEnded(n.Status, had.expires)
+			break
+		}
+	}
 	if isNavigation(s.r) {
-		s.setCookie(shareCookie, "", -1)
 		n.Links = []link{{"Sign in", s.handoverURL()}}
 	}
 	s.show(n)
+}
+
+// linkEnded says how a link ended that was good until expires, unless it was revoked.
+func linkEnded(status int, expires time.Time) notice {
+	n := notice{Status: status, Code: "share_expired", Title: "This link has expired", Text: "Ask the person who sent it for a new one."}
+	if time.Now().Before(expires) {
+		n.Code, n.Title = "share_revoked", "This link was revoked"
+	}
+	return n
+}
+
+// shownPass is the value of a link's cookie: its pass, and when the link expires. The time serves for nothing but to tell the
+// person, later, how the link ended.
+type shownPass struct {
+	pass    string
+	expires time.Time // zero if the cookie does not say
+}
+
+// afterEnd is how long a browser keeps the cookie of a link that has expired, so that it is told so and not to sign in.
+const afterEnd = 30 * 24 * time.Hour
+
+func (p shownPass) String() string { return p.pass + "." + strconv.FormatInt(p.expires.Unix(), 10) }
+
+// shownPasses reads the cookies of links.
+func (q *request) shownPasses() []shownPass {
+	var all []shownPass
+	for i, cookie := range q.cookies(shareCookie) { // a neighbour may have set one of the name, see session
+		if i >= auth.MaxShown {
+			break
+		}
+		pass, until, _ := strings.Cut(cookie.Value, ".")
+		p := shownPass{pass: pass}
+		if seconds, err := strconv.ParseInt(until, 10, 64); err == nil {
+			p.expires = time.Unix(seconds, 0)
+		}
+		all = append(all, p)
+	}
+	return all
 }

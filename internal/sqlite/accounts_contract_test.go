@@ -203,7 +203,7 @@ func accountsSessions(t *testing.T, s auth.Store) {
 	a := account("ada", auth.Member, 0)
 	mustUser(t, s, a)
 	old, young, host := sampleSession("old", a.ID, 0), sampleSession("young", a.ID, 1), sampleSession("host", a.ID, 2)
-	host.Parent, host.Host = "old", "3000-box.localhost:8080"
+	host.Parent, host.Host, host.Stay = "old", "3000-box.localhost:8080", true
 	for _, n := range []auth.Session{old, young, host} {
 		mustSession(t, s, n)
 		got, user, err := s.SessionByKey(t.Context(), accountsKey(n.ID))

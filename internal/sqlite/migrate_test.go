@@ -93,11 +93,11 @@ var samples = map[int]func(t *testing.T, d *DB){
 	},
 	2: func(t *testing.T, d *DB) {
 		users, err := d.Auth().Users(t.Context())
-		if err != nil || len(users) != 2 || users[0].Claimed || !users[1].Claimed {
+		if err != nil || len(users) < 2 || users[0].Claimed || !users[1].Claimed {
 			t.Fatalf("users %+v, %v", users, err)
 		}
 		sessions, err := d.Auth().Sessions(t.Context(), users[1].ID)
-		if err != nil || len(sessions) == 0 || sessions[len(sessions)-1].Parent != "" {
+		if err != nil || len(sessions) == 0 || sessions[len(sessions)-1].Parent != "" || !sessions[len(sessions)-1].Stay {
 			t.Errorf("sessions %+v, %v", sessions, err)
 		}
 		tokens, err := d.Auth().Tokens(t.Context(), users[0].ID)
@@ -318,6 +318,12 @@ var samples = map[int]func(t *testing.T, d *DB){
 		times, err := d.Times().StepTimes(t.Context())
 		if err != nil || times["create/base/start"] != 420*time.Millisecond {
 			t.Errorf("times of steps %v, %v", times, err)
+		}
+	},
+	25: func(t *testing.T, d *DB) {
+		brief, err := d.Auth().Session(t.Context(), "00000000000000s9")
+		if err != nil || brief.Stay {
+			t.Errorf("session %+v, %v", brief, err)
 		}
 	},
 }

@@ -12,16 +12,16 @@ import (
 )
 
 const sessionColumns = `sessions.id, sessions.user, sessions.host, sessions.sandbox, coalesce(sessions.parent, ''), sessions.origin,
-	sessions.created, sessions.seen, sessions.expires`
+	sessions.stay, sessions.created, sessions.seen, sessions.expires`
 
 // InsertSession adds n and drops the oldest beyond keep. See auth.SessionStore.
 func (s *Accounts) InsertSession(ctx context.Context, key auth.Key, n auth.Session, keep int) error {
-	const insert = `INSERT INTO sessions (id, key, user, host, sandbox, parent, origin, created, seen, expires)
-		VALUES (?,?,?,?,?,nullif(?, ''),?,?,?,?)`
+	const insert = `INSERT INTO sessions (id, key, user, host, sandbox, parent, origin, stay, created, seen, expires)
+		VALUES (?,?,?,?,?,nullif(?, ''),?,?,?,?,?)`
 	const trim = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions
 		WHERE user = ? AND parent IS nullif(?, '') AND host = ? AND id <> ? ORDER BY created DESC, id LIMIT -1 OFFSET ?)`
 	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, insert, n.ID, key[:], n.User, n.Host, n.SandboxID, n.Parent, n.From,
+		_, err := tx.ExecContext(ctx, insert, n.ID, key[:], n.User, n.Host, n.SandboxID, n.Parent, n.From, n.Stay,
 			stamp(n.Created), stamp(n.Seen), stamp(n.Expires))
 		switch {
 		case orphan(err):
@@ -115,7 +115,7 @@ func scanSession(r row) (n auth.Session, err error) {
 
 // sessionTargets are where sessionColumns go.
 func sessionTargets(n *auth.Session) []any {
-	return []any{&n.ID, &n.User, &n.Host, &n.SandboxID, &n.Parent, &n.From, into{t: &n.Created}, into{t: &n.Seen}, into{t: &n.Expires}}
+	return []any{&n.ID, &n.User, &n.Host, &n.SandboxID, &n.Parent, &n.From, &n.Stay, into{t: &n.Created}, into{t: &n.Seen}, into{t: &n.Expires}}
 }
 
 func noSession(err error) error {

@@ -28,6 +28,9 @@ var entries = []api.EntryPoint{
 	{InputPath: "touch.png", OutputPath: "touch"},
 }
 
+// worker is the service worker, which is one file: not all browsers let it import others.
+var worker = []api.EntryPoint{{InputPath: "worker/worker.js", OutputPath: "worker"}}
+
 // build runs esbuild over shared and the entries without writing anything.
 func build(folder string) ([]api.OutputFile, metafile, error) {
 	built, meta, err := bundle(folder, shared)
@@ -41,8 +44,13 @@ func build(folder string) ([]api.OutputFile, metafile, error) {
 		}
 	}
 	others, rest, err := bundle(folder, entries, addresses, taken(inside, filepath.Base(built[0].Path)))
+	if err != nil {
+		return nil, metafile{}, err
+	}
+	alone, its, err := bundle(folder, worker)
 	maps.Copy(meta.Outputs, rest.Outputs)
-	return append(built, others...), meta, err
+	maps.Copy(meta.Outputs, its.Outputs)
+	return slices.Concat(built, others, alone), meta, err
 }
 
 func bundle(folder string, entries []api.EntryPoint, plugins ...api.Plugin) ([]api.OutputFile, metafile, error) {
@@ -126,7 +134,7 @@ func (m metafile) contents() static.Contents {
 			}
 		}
 	}
-	for _, e := range entries {
+	for _, e := range slices.Concat(entries, worker) {
 		for path, out := range m.Outputs {
 			if out.EntryPoint != e.InputPath {
 				continue

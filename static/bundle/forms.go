@@ -65,7 +65,7 @@ func thirdParty(folder string, meta metafile) ([]byte, error) {
 		if err := json.Unmarshal(about, &p); err != nil {
 			return nil, fmt.Errorf("read package %s: %w", name, err)
 		}
-		licence, err := licenceOf(root)
+		licence, err := licenceOf(root, p.License)
 		if err != nil {
 			return nil, fmt.Errorf("find the licence of %s: %w", name, err)
 		}
@@ -74,7 +74,23 @@ func thirdParty(folder string, meta metafile) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-func licenceOf(root string) (string, error) {
+// unlicensed are packages of which the author's notice stands in their source, and the MIT licence itself nowhere.
+var unlicensed = map[string]string{"qrcode-generator": "Copyright (c) 2009 Kazuhiko Arase"}
+
+// mit is the text of the licence, which is the same for all.
+const mit = `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the
+"Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish,
+distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to
+the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
+MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY
+CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE
+SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`
+
+func licenceOf(root, named string) (string, error) {
 	found, err := os.ReadDir(root)
 	if err != nil {
 		return "", err
@@ -85,6 +101,9 @@ func licenceOf(root string) (string, error) {
 			text, err := os.ReadFile(filepath.Join(root, f.Name()))
 			return strings.TrimSpace(string(text)), err
 		}
+	}
+	if notice, ok := unlicensed[filepath.Base(root)]; ok && named == "MIT" {
+		return "MIT License\n\n" + notice + "\n\n" + mit, nil
 	}
 	return "", os.ErrNotExist
 }

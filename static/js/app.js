@@ -11,12 +11,14 @@ import "./new_sandbox.js";
 import "./own_zone.js";
 import "./pace.js";
 import "./palette_keys.js";
+import "./qr.js";
 import "./submit_once.js";
 import "./request_errors.js";
 import "./sheets.js";
 import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
+import "./worker.js";
 
 if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
 if (document.getElementById("many")) import("./list.js");

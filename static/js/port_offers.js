@@ -13,14 +13,19 @@ function place() {
 }
 
 function offer({ port, process, url, sheetUrl }) {
-  const copy = h("button", { class: "button low", type: "button", "data-copy-text": url }, icon("copy"), h("span", {}, "Copy link"));
+  const sheet = (choice) => {
+    const to = new URL(sheetUrl, location.href);
+    to.searchParams.set("choice", choice);
+    return to.href;
+  };
   const dismiss = h("button", { class: "button bare square low", type: "button", title: "Dismiss", "aria-label": `Dismiss port ${port}` }, icon("close"));
   const text = h("span", { class: "offer-text" }, h("strong", {}, `Port ${port} is open`));
   if (process) text.append(h("span", { class: "quiet mono" }, process));
   const card = h(
     "div", { class: "offer", "data-offer": port }, icon("plug"), text,
     h("a", { class: "button low primary", href: url, target: "_blank", rel: "noopener noreferrer" }, icon("open"), "Open"),
-    h("a", { class: "button low", href: sheetUrl, "data-sheet": "" }, icon("globe"), "Make public…"), copy, dismiss,
+    h("a", { class: "button low", href: sheet("shared"), "data-sheet": "" }, icon("link"), "Share…"),
+    h("a", { class: "button low", href: sheet("public"), "data-sheet": "" }, icon("globe"), "Make public…"), dismiss,
   );
   dismiss.addEventListener("click", () => card.remove());
   place().prepend(card);

@@ -25,13 +25,17 @@ async function open() {
   if (answer.status === 204) {
     location.replace("/");
   } else if (answer.status === 404) {
-    tell("This link does not work", "It has expired, was revoked, or is not complete. Ask the sender for a new one.", false);
+    const problem = await answer.json().catch(() => ({}));
+    const title = { share_expired: "This link has expired", share_revoked: "This link was revoked" }[problem.code];
+    if (title) tell(title, "Ask the person who sent it for a new one.", false);
+    else tell("This link does not work", "It has expired, was revoked, or is not complete. Ask the person who sent it for a new one.", false);
   } else {
     tell("Not now", "The server could not open this link just now. Try again in a moment.", true);
   }
 }
 
 at("again").addEventListener("click", open);
+addEventListener("hashchange", () => location.reload()); // another link of this port, opened in the same tab
 
 if (/^[A-Za-z0-9_-]{43}$/.test(secret)) {
   open();

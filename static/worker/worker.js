@@ -1,0 +1,27 @@
+// The dashboard's service worker. It takes navigations alone, keeps nothing, and is replaced by the next version at once.
+import { answer, foreign, takes } from "./patience.js";
+
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+
+self.addEventListener("install", (event) => {
+  self.skipWaiting();
+  try { // where the browser can, nothing else comes by here
+    event.waitUntil(event.addRoutes?.({ condition: { not: { requestMode: "navigate" } }, source: "network" })?.catch(() => {}));
+  } catch {
+    // then it comes by, and is not taken
+  }
+});
+
+self.addEventListener("activate", (event) => {
+  event.waitUntil(Promise.all([self.clients.claim(), self.registration.navigationPreload?.enable()]));
+});
+
+self.addEventListener("fetch", (event) => {
+  if (takes(event.request)) event.respondWith(serve(event));
+});
+
+async function serve(event) {
+  const response = await answer(event.request, event.preloadResponse, (request) => fetch(request), wait);
+  if (foreign(response)) event.waitUntil(self.registration.unregister());
+  return response;
+}
