@@ -138,7 +138,14 @@ func TestSave_KeepsNothingOfWhatWasCutOff(t *testing.T) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	tooMuch := fault.New(fault.TooLarge, "Too much.")
-	d = repositorytest.Draft("large", repositorytest.Noise(4, 200<<20))
+	d = repositorytest.Draft("large", nil)
+	d.Write = func(ctx context.Context, w io.Writer) ([]byte, error) { // until it is told to end: progress comes when it comes
+		for seed := byte(4); ; seed++ {
+			if _, err := w.Write(repositorytest.Noise(seed, 4<<20)); err != nil || ctx.Err() != nil {
+				return nil, errors.Join(err, ctx.Err())
+			}
+		}
+	}
 	d.Progress = func(p repository.Progress) error {
 		if p.Added > 0 {
 			return tooMuch
