@@ -315,7 +315,7 @@ func newMenu(cards []Card) templ.Component {
 			templ_7745c5c3_Var13 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<details class=\"menu\"><summary class=\"button primary square\" aria-label=\"Create from a template\" title=\"Create from a template\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<details class=\"menu\" data-commands=\"New sandbox\"><summary class=\"button primary square\" aria-label=\"Create from a template\" title=\"Create from a template\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

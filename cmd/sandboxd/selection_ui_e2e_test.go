@@ -115,11 +115,11 @@ func (p *person) selects(s *server) {
 	p.sees("a word", fmt.Sprintf(clipboardHas, "beta/gamma.txt"))
 	p.clicks(x, y, 3)
 	p.sees("a line", fmt.Sprintf(clipboardLike, "^alpha beta.gamma.txt delta\\n?$"))
-	p.selectsAcross(g, row)
+	p.selectsAcross(g)
 }
 
 // selectsAcross selects in the scrollback.
-func (p *person) selectsAcross(g grid, row float64) {
+func (p *person) selectsAcross(g grid) {
 	x, y := g.at(2, 2)
 	p.wheels(x, y, -400)
 	p.sees("the scrollback", scrollView+` !== null`)
@@ -141,7 +141,7 @@ func (p *person) selectsAcross(g grid, row float64) {
 	p.types("echo typed-$((6*7))")
 	p.sees("the screen again, and what was typed", scrollView+` === null && `+showsLine("typed-42"))
 
-	row = p.rowOf("alpha beta/gamma.txt delta")
+	row := p.rowOf("alpha beta/gamma.txt delta")
 	x, y = g.at(5, row)
 	p.mouse(input.DispatchMouseEventTypeMousePressed, x-g.width/2, y, 0)
 	p.mouse(input.DispatchMouseEventTypeMouseMoved, x, g.y+g.height, 0)

@@ -74,7 +74,7 @@ func TestPassword_OneWithoutBothIsNone(t *testing.T) {
 			t.Errorf("%q: %d %v", c, a.StatusCode, a.Header)
 		}
 	}
-	if s := w.seen(w.ask("GET", terminal+"/", append(basic("my", "own"), "X-Api-Key", annToken))); s.Header.Get("Authorization") == "" {
+	if s := w.seen(w.ask("GET", terminal+"/token", append(basic("my", "own"), "X-Api-Key", annToken))); s.Header.Get("Authorization") == "" {
 		t.Error("it is stripped all the same")
 	}
 }
