@@ -232,7 +232,7 @@ func paletteButton() templ.Component {
 			templ_7745c5c3_Var7 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<button class=\"button bare low palette-button\" type=\"button\" data-palette=\"commands\" aria-keyshortcuts=\"Control+K Meta+K\" aria-haspopup=\"dialog\" aria-label=\"Search and commands\" title=\"Search and commands\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<button class=\"button bare low palette-button\" type=\"button\" data-palette=\"commands\" aria-keyshortcuts=\"Control+K Meta+K\" aria-haspopup=\"dialog\" title=\"Search and commands\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -240,7 +240,7 @@ func paletteButton() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<kbd class=\"key\" aria-hidden=\"true\">Ctrl K</kbd></button>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<span class=\"visually-hidden\">Search and commands</span> <kbd class=\"key\" aria-hidden=\"true\">Ctrl K</kbd></button>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

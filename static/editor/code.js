@@ -101,7 +101,7 @@ export class Code {
       extensions: [
         this.#settings.of(base(this.settings)), history(), this.#language.of([]), this.#writable.of(this.#readOnlyExtensions(readOnly)),
         eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], this.options.marks ? lintGutter() : [],
-        EditorView.contentAttributes.of({ "aria-label": `Text of ${name}`, spellcheck: "false", autocapitalize: "off" }),
+        EditorView.contentAttributes.of({ "aria-label": `Text of ${name}`, spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
         EditorView.updateListener.of((update) => this.#updated(update)),
       ],
     });

@@ -19,7 +19,7 @@ export class Compare {
   // changed() is called after each change of mine; at is the cursor position.
   constructor({ parent, theirs, mine, eol, at = 0, changed }) {
     const shared = [lineNumbers(), theme, eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], EditorView.lineWrapping];
-    const label = (text) => EditorView.contentAttributes.of({ "aria-label": text });
+    const label = (text) => EditorView.contentAttributes.of({ "aria-label": text, tabindex: "0" });
     const writing = [history(), keymap.of([...defaultKeymap, ...historyKeymap]), label("Your version"), EditorView.updateListener.of((update) => update.docChanged && changed())];
     const selection = { anchor: Math.min(at, mine.length) };
     const folded = { margin: 3, minSize: 6 };
