@@ -221,6 +221,8 @@ func (p *person) opensTheHost(s *server) {
 	w.sees("the sandbox in its title", `document.title.endsWith(" · lab")`)
 	w.sees("an icon", `document.querySelector("link[rel=icon]").href.includes("/.sandboxd/static/icon")`)
 	w.pictures("terminal-host")
+	w.types("seq 300 && touch counted")
+	s.in("until test -e counted; do sleep 0.1; done")
 	w.wheels(400, 300, -400)
 	w.sees("the scrollback", `document.querySelector(".terminal-scrollback.view") !== null`)
 	w.presses("Escape", "Escape", 27, 0)

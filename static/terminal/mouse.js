@@ -25,7 +25,7 @@ class Press {
     const { signal } = this.#over;
     const changes = screen.onSelectionChange(() => { this.#changed = true; });
     signal.addEventListener("abort", () => changes.dispose());
-    window.addEventListener("mousemove", (move) => this.#moved(move), { signal });
+    window.addEventListener("mousemove", (move) => this.#moved(move), { capture: true, signal }); // xterm.js keeps them to itself while it selects
     window.addEventListener("mouseup", () => this.#ended(), { signal }); // after xterm.js's own, which is the document's
     window.addEventListener("mousedown", (next) => next !== event && this.#over.abort(), { capture: true, signal }); // a release that was missed
   }
