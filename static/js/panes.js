@@ -147,6 +147,7 @@ function setRange(splitter, from, to, now) {
   splitter.setAttribute("aria-valuemin", String(from));
   splitter.setAttribute("aria-valuemax", String(to));
   splitter.setAttribute("aria-valuenow", String(Math.round(now)));
+  splitter.tabIndex = 0; // without this script it moves nothing
 }
 
 // room returns the position and size of both panes beside a splitter, in pixels.
