@@ -108,13 +108,35 @@ func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList
 // portURL is the page of who may use a port.
 func portURL(name, port string) string { return sandboxURL(name) + "/ports/" + port }
 
-// portOf reads the port that the path names.
+// portOf reads the port that the path names, or the form that asks for one.
 func (r *request) portOf() (int, error) {
-	number, err := strconv.Atoi(r.param("port"))
+	number, err := strconv.Atoi(cmp.Or(r.param("port"), strings.TrimSpace(r.query("port"))))
 	if err != nil || number < 1 || number > 65535 {
 		return 0, fault.New(fault.NotFound, "There is no such port. A port is a number between 1 and 65535.")
 	}
 	return number, nil
+}
+
+// pageShare asks which port is to be shared, and leads on to who may use it; a script gets it as a sheet.
+func (s *portHandlers) pageShare(ctx context.Context, r *request) (templ.Component, error) {
+	h, err := named(ctx, s.Server, r)
+	if err != nil {
+		return nil, err
+	}
+	typed := views.Field{Value: r.query("port")}
+	if typed.Value != "" {
+		if _, err := r.portOf(); err == nil {
+			return s.portForm(ctx, r, views.PortSheet{Choice: string(sandbox.Shared)})
+		}
+		typed.Fault = "A port is a number between 1 and 65535."
+	}
+	box := h.Sandbox()
+	v := views.ShareSheet{Port: typed, List: s.portList(box, s.whatListens(ctx, h)), ID: box.ID, Next: r.origin(sandboxURL(box.Name))}
+	if r.byScript() {
+		return views.ShareSheetPart(v), nil
+	}
+	v.Frame = s.frame(r, "Share a port of "+box.Name, "sandboxes")
+	return views.ShareSheetPage(v), nil
 }
 
 // openTo is who can open a port now. One that is shared by links of which none is left is private.

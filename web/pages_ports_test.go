@@ -193,3 +193,20 @@ func TestPorts_TheSheetHasOneFormWithWhatIsCurrentMarked(t *testing.T) {
 		t.Errorf("it does not say what private ends, or where links work: %s", says)
 	}
 }
+
+func TestShare_AsksForThePortAndLeadsOnToItsForm(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	if link := s.get("ada", "/sandboxes/mine").need("a.share"); attr(link, "href") != "/sandboxes/mine/share" {
+		t.Errorf("the header leads to %s", attr(link, "href"))
+	}
+	asked := s.get("ada", "/sandboxes/mine/share?port=30000x").is(http.StatusOK)
+	if field := asked.need("#share-port"); attr(field, "value") != "30000x" || attr(field, "aria-invalid") != "true" {
+		t.Errorf("what was typed: %v", field.Attr)
+	}
+	form := s.get("ada", "/sandboxes/mine/share?port=3000").is(http.StatusOK)
+	if got := textOf(form.need("#port-title")); got != "Share port 3000 of mine" {
+		t.Errorf("it leads to %q", got)
+	}
+	s.get("bob", "/sandboxes/mine/share?port=3000").is(http.StatusNotFound)
+}

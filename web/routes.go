@@ -158,6 +158,7 @@ func (s *Server) insidePages() []route {
 		{get, "/sandboxes/:name/vscode", signedIn, page(s.ide.pageIDE)},
 		{post, "/sandboxes/:name/vscode", signedIn, form(s.ide.submitIDE, s.ide.againIDE)},
 		{get, "/sandboxes/:name/vscode/stand", signedIn, page(s.ide.partIDE)},
+		{get, "/sandboxes/:name/share", signedIn, page(s.ports.pageShare)},
 		{get, port, signedIn, page(s.ports.pagePort)},
 		{post, port, signedIn, form(s.ports.submitPort, s.ports.againPort)},
 		{post, port + "/shares/:id/revoke", signedIn, form(s.ports.submitRevokeShare, s.ports.againPort)},

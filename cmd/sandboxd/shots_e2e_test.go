@@ -43,6 +43,7 @@ var shotPages = []struct{ name, path, whole string }{
 	{"vscode", "/sandboxes/lab/vscode", ""},
 	{"services", "/sandboxes/lab/services", ""},
 	{"service-new", "/sandboxes/lab/services/new", ""},
+	{"share", "/sandboxes/lab/share", ""},
 	{"port", "/sandboxes/lab/ports/3000", ""},
 	{"metrics", "/sandboxes/lab/metrics", `document.querySelector("canvas") !== null`},
 	{"sandbox-activity", "/sandboxes/lab/activity", ""},
