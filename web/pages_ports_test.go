@@ -118,8 +118,11 @@ func TestPorts_ALinkIsShownOnceAndCanBeRevoked(t *testing.T) {
 	made := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "shared", "ttl", "24h", "label", "Grace"), "HX-Request", "true").is(http.StatusOK)
 	link := attr(made.need("#share-url"), "value")
 	prefix, secret, _ := strings.Cut(link, "#")
-	if prefix != "http://3000-mine.localhost:8080/.sandboxd/share" || len(secret) < 40 || attr(made.need("figure.qr"), "data-qr") != link {
+	if prefix != "http://3000-mine.localhost:8080/.sandboxd/share" || len(secret) < 40 {
 		t.Errorf("link %s", link)
+	}
+	if len(made.all("figure.qr")) != 0 {
+		t.Error("a phone is sent to its own localhost")
 	}
 	if _, _, ok := s.ports.Redeem(box.ID, 3000, secret); !ok {
 		t.Error("the link opens nothing")

@@ -39,6 +39,9 @@ func (p *person) accessible(name string, whole bool) {
 	if whole {
 		rules = ""
 	}
+	if p.reads(`document.querySelector(".monaco-workbench") !== null`) == "true" { // VS Code is not ours
+		return
+	}
 	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
 	defer cancel()
 	if p.reads("typeof axe") == "undefined" {
