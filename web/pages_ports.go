@@ -62,7 +62,7 @@ func (s *portHandlers) whatListens(ctx context.Context, h access.Handle) listeni
 // ports is the menu of a sandbox's ports.
 func (s *portHandlers) ports(ctx context.Context, h access.Handle, l listening) views.Ports {
 	box := h.Sandbox()
-	v := views.Ports{IDE: s.ide.ideHead(ctx, h), Pattern: s.sandboxes.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
+	v := views.Ports{IDE: s.ide.ideHead(ctx, h), Pattern: s.sandboxes.portsTemplate(box.Name), Here: sandboxURL(box.Name), Share: sameURL(box, "/share"), List: s.portList(box, l)}
 	v.Pages = s.workspace.quickLinks(box, catalog.Template{}) // without the template's ports, which are in the list
 	return v
 }

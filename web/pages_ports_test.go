@@ -199,8 +199,8 @@ func TestPorts_TheSheetHasOneFormWithWhatIsCurrentMarked(t *testing.T) {
 
 func TestShare_AsksForThePortAndLeadsOnToItsForm(t *testing.T) {
 	s := newStage(t)
-	s.put("ada", "mine", nil)
-	if link := s.get("ada", "/sandboxes/mine").need("a.share"); attr(link, "href") != "/sandboxes/mine/share" {
+	box := s.put("ada", "mine", nil)
+	if link := s.get("ada", "/sandboxes/mine").need("a.share"); attr(link, "href") != "/sandboxes/mine/share?sandbox_id="+box.ID {
 		t.Errorf("the header leads to %s", attr(link, "href"))
 	}
 	asked := s.get("ada", "/sandboxes/mine/share?port=30000x").is(http.StatusOK)
