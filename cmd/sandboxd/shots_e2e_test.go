@@ -81,7 +81,7 @@ const prompted = `(document.querySelector("sandbox-terminals")?.text() ?? []).so
 const alike = `(() => {
 	if (!window.alikeSheet) {
 		window.alikeSheet = new CSSStyleSheet();
-		alikeSheet.replaceSync("canvas, .xterm, .use-bar, .resource .tag, [role=meter], meter, progress, .toast, .offers { visibility: hidden !important } * { caret-color: transparent !important }");
+		alikeSheet.replaceSync("canvas, .xterm, .meters, .use-bar, .resource .tag, meter, progress, .toast, .offers { visibility: hidden !important } * { caret-color: transparent !important }");
 		document.adoptedStyleSheets = [...document.adoptedStyleSheets, alikeSheet];
 	}
 	for (const t of document.querySelectorAll("time")) t.textContent = "1 minute ago";
@@ -126,10 +126,39 @@ func TestShots_LookAsApproved(t *testing.T) {
 		}
 		p.shots(taken, page.name)
 	}
+	p.statesShots(s, dashboard, taken)
 	if !*approve {
 		compareShots(t, taken)
 	}
 }
+
+// statesShots keeps what pages show once a person has done something on them, and a page that is not the dashboard's.
+func (p *person) statesShots(s *server, dashboard, folder string) {
+	p.t.Helper()
+	s.file("PUT", "?path=notes.md", "# Notes\n\nWhat this sandbox is for, and *how* to start it:\n\n    npm start\n").is(201)
+	for _, state := range []struct{ name, address, act, reached string }{
+		{"unknown-address", "http://none.localhost:" + s.port() + "/", "", `document.querySelector(".error-page") !== null`},
+		{"sandboxes-selected", dashboard + "/", `document.querySelector("[data-pick-all] input").click()`, `document.querySelector("[data-picked]").textContent.includes("selected")`},
+		{"sandboxes-new", dashboard + "/", `document.querySelector(".new-button .menu").open = true`, `document.querySelector(".new-button .menu .menu-item") !== null`},
+		{"palette", dashboard + "/", `document.querySelector(".palette-button").click()`, `document.querySelectorAll("#palette [role=option]").length > 3`},
+		{"workspace-editor", dashboard + "/sandboxes/lab", openNotes, `document.querySelector(".cm-content")?.textContent.includes("npm start") && ` + prompted},
+	} {
+		p.does("open "+state.address, chromedp.Navigate(state.address))
+		p.sees("the page of "+state.name, `document.readyState === "complete"`)
+		if state.act != "" {
+			p.runs("act for "+state.name, state.act)
+		}
+		p.sees(state.name, state.reached)
+		p.shots(folder, state.name)
+	}
+}
+
+// openNotes opens a file once the tree shows it.
+const openNotes = `(async () => {
+	const row = () => [...document.querySelectorAll(".tree-row")].find((r) => r.textContent.includes("notes.md"));
+	while (!row()) await new Promise((done) => requestAnimationFrame(done));
+	document.dispatchEvent(new CustomEvent("sandboxd:open", { detail: { encoded: "notes.md", pin: true } }));
+})()`
 
 // shots keeps a page at every size in both themes.
 func (p *person) shots(folder, name string) {
