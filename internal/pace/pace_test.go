@@ -115,6 +115,7 @@ func TestTimes_KeepsTheLastOfEach(t *testing.T) {
 			t.Error("what was noted is not known")
 		}
 		time.Sleep(saveEvery + time.Second)
+		synctest.Wait()
 		if m.puts != 1 || m.times["a"] != 2*time.Second || m.times["b"] != time.Minute {
 			t.Errorf("kept in %d goes: %v", m.puts, m.times)
 		}
