@@ -74,7 +74,7 @@ func AlertKindsPage(k AlertKinds) templ.Component {
 	})
 }
 
-// AlertKindsSheet is the question as it stands in a dialog.
+// AlertKindsSheet is the question as a dialog shows it.
 func AlertKindsSheet(k AlertKinds) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -390,7 +390,7 @@ func RuleFormPage(f RuleForm) templ.Component {
 	})
 }
 
-// RuleSheet is the form as it stands in a dialog.
+// RuleSheet is the form as a dialog shows it.
 func RuleSheet(f RuleForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -979,7 +979,7 @@ func ChannelFormPage(f ChannelForm) templ.Component {
 	})
 }
 
-// ChannelSheet is the form as it stands in a dialog.
+// ChannelSheet is the form as a dialog shows it.
 func ChannelSheet(f ChannelForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1162,7 +1162,7 @@ func ChannelSecretPage(c ChannelSecret) templ.Component {
 	})
 }
 
-// ChannelSecretSheet shows it as it stands in a dialog, where scripts run.
+// ChannelSecretSheet shows it as a dialog shows it, where scripts run.
 func ChannelSecretSheet(c ChannelSecret, scripts bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -321,7 +321,7 @@ func FilterPage(f FilterForm) templ.Component {
 	})
 }
 
-// FilterSheet is the form as it stands in a dialog.
+// FilterSheet is the form as a dialog shows it.
 func FilterSheet(f FilterForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -78,7 +78,7 @@ func IDEPage(i IDESheet) templ.Component {
 	})
 }
 
-// IDEPart is the sheet as it stands in a dialog.
+// IDEPart is the sheet as a dialog shows it.
 func IDEPart(i IDESheet) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -406,7 +406,7 @@ func ManyDeletePage(d ManyDelete) templ.Component {
 	})
 }
 
-// ManyDeleteSheet is the question as it stands in a dialog.
+// ManyDeleteSheet is the question as a dialog shows it.
 func ManyDeleteSheet(d ManyDelete) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -466,7 +466,7 @@ func NewPage(n New) templ.Component {
 	})
 }
 
-// NewSheet is the form as it stands in a dialog.
+// NewSheet is the form as a dialog shows it.
 func NewSheet(n New) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

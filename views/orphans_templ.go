@@ -324,7 +324,7 @@ func RemoveOrphanPage(f OrphanForm) templ.Component {
 	})
 }
 
-// RemoveOrphanSheet is the question as it stands in a dialog.
+// RemoveOrphanSheet is the question as a dialog shows it.
 func RemoveOrphanSheet(f OrphanForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -32,7 +32,7 @@ type Slot struct {
 	Empty  bool   // nothing is open in it, so that it does not show
 	Hidden bool   // by the person
 	First  bool   // no pane before it can be seen: it has no splitter
-	Max    bool   // it fills the workspace for now
+	Max    bool   // it fills the workspace
 	Front  bool   // it is the one that a phone shows
 	Body   Pane
 }

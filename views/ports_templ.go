@@ -1002,7 +1002,7 @@ func PortSheetPage(p PortSheet) templ.Component {
 	})
 }
 
-// PortSheetPart is the sheet as it stands in a dialog.
+// PortSheetPart is the sheet as a dialog shows it.
 func PortSheetPart(p PortSheet) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -604,7 +604,7 @@ func RestPage(r RestForm) templ.Component {
 	})
 }
 
-// RestSheet is the sheet as it stands in a dialog.
+// RestSheet is the sheet as a dialog shows it.
 func RestSheet(r RestForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

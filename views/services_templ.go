@@ -957,7 +957,7 @@ func (f ServiceForm) url() string {
 	return "/sandboxes/" + f.Box + "/services/" + f.Was + "?sandbox_id=" + f.ID
 }
 
-// ServiceSheet is the form as it stands in a dialog.
+// ServiceSheet is the form as a dialog shows it.
 func ServiceSheet(f ServiceForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1463,7 +1463,7 @@ func DeleteServicePage(d DeleteService) templ.Component {
 	})
 }
 
-// DeleteServiceSheet is the question as it stands in a dialog.
+// DeleteServiceSheet is the question as a dialog shows it.
 func DeleteServiceSheet(d DeleteService) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

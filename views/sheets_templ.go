@@ -65,7 +65,7 @@ func RenamePage(r Rename) templ.Component {
 	})
 }
 
-// RenameSheet is the form as it stands in a dialog.
+// RenameSheet is the form as a dialog shows it.
 func RenameSheet(r Rename) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -230,7 +230,7 @@ func DeletePage(d Delete) templ.Component {
 	})
 }
 
-// DeleteSheet is the question as it stands in a dialog.
+// DeleteSheet is the question as a dialog shows it.
 func DeleteSheet(d Delete) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -490,7 +490,7 @@ func DeleteUserPage(d DeleteUser) templ.Component {
 	})
 }
 
-// DeleteUserSheet is the question as it stands in a dialog.
+// DeleteUserSheet is the question as a dialog shows it.
 func DeleteUserSheet(d DeleteUser) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -68,7 +68,7 @@ func (p *person) goesThroughTheList(row func(name, text string) string) {
 	p.runs("leave all fields", `document.activeElement.blur()`)
 	p.does("go down twice, and up", chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("k"))
 	p.sees("the first row", focused("tall-birch"))
-	p.does("go on down", chromedp.KeyEvent("j"), chromedp.KeyEvent("j"))
+	p.does("go down", chromedp.KeyEvent("j"), chromedp.KeyEvent("j"))
 	p.sees("the third", focused("quick-lynx"))
 	p.does("select it, and the one after the next", chromedp.KeyEvent("x"), chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("x"))
 	p.sees("that two are selected", `document.querySelector("[data-picked]").textContent === "2 selected" && document.querySelector("#many").checkVisibility()`)

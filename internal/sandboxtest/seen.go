@@ -28,7 +28,7 @@ func (s seen) Runs(id string) bool {
 	return f != nil && f.running && !f.frozen
 }
 
-// Frozen tells whether the sandbox's processes stand still.
+// Frozen tells whether the sandbox's processes are paused.
 func (s seen) Frozen(id string) bool {
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()

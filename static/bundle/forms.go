@@ -74,7 +74,7 @@ func thirdParty(folder string, meta metafile) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// unlicensed are packages of which the author's notice stands in their source, and the MIT licence itself nowhere.
+// unlicensed are packages with the author's notice in their source, and the text of the MIT licence nowhere.
 var unlicensed = map[string]string{"qrcode-generator": "Copyright (c) 2009 Kazuhiko Arase"}
 
 // mit is the text of the licence, which is the same for all.

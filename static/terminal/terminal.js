@@ -374,7 +374,7 @@ class MountedTerminal {
     if (this.#scrollback?.isView) this.#scrollback.close();
   }
 
-  // #moves handles a key while the mouse has opened the scrollback: typing closes it, and goes on to the program.
+  // #moves handles a key while the mouse has opened the scrollback: typing closes it, and reaches the program.
   #moves(event) {
     if (["Shift", "Control", "Alt", "Meta"].includes(event.key) || this.#shortcut(event)) return false;
     const pages = event.shiftKey ? { PageUp: -1, PageDown: 1 }[event.key] : 0;
