@@ -240,14 +240,14 @@ func TestLiveAlerts_TellTheFrameAndThePage(t *testing.T) {
 		t.Errorf("the workspace says %q", got)
 	}
 	s.post("ada", "/alerts/lab-adas/mute", fields("for", "1h")).is(http.StatusSeeOther)
-	got := frame.next()
-	if !has(got, "alert-count outerHTML") || !strings.Contains(got, "count-badge") || has(got, "alert-news beforeend") {
+	got := frame.until("count-badge")
+	if !has(got, "alert-count outerHTML") || has(got, "alert-news beforeend") {
 		t.Errorf("the frame gets %s", got)
 	}
-	if got := space.next(); !has(got, "ws-alerts outerHTML") || !strings.Contains(got, `1 <span class="word">alert</span>`) {
+	if got := space.until(`1 <span class="word">alert</span>`); !has(got, "ws-alerts outerHTML") {
 		t.Errorf("the workspace gets %s", got)
 	}
-	if got := page.next(); !has(got, "alerts-firing outerHTML") || !strings.Contains(got, "muted") {
+	if got := page.until("muted"); !has(got, "alerts-firing outerHTML") {
 		t.Errorf("the page gets %s", got)
 	}
 	if _, err := s.alerts.SetRules(t.Context(), s.users["ada"].ID, nil); err != nil { // which resolves it
