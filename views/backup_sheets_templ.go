@@ -811,7 +811,7 @@ func newFromFile(u ArchiveUpload) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "</div><p class=\"fault\" id=\"archive-template-fault\" role=\"alert\" data-fault=\"template\" hidden></p><p class=\"hint\" id=\"archive-template-hint\">Only needed when the file is not a backup of sandboxd.</p></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "</div><p class=\"fault\" id=\"archive-template-fault\" role=\"alert\" data-fault=\"template\" hidden></p><p class=\"hint\" id=\"archive-template-hint\">For an archive that sandboxd did not make.</p></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -766,7 +766,7 @@ func BackupsPart(l BackupList) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if l.All {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<p>No backups yet. Make one on the page of a sandbox: “Backups” in its menu.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<p>No backups yet. To make one, open a sandbox’s menu and choose “Backups”.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -864,9 +864,9 @@ func BackupsSummary(l BackupList) templ.Component {
 		}
 		if l.Planned {
 			var templ_7745c5c3_Var32 string
-			templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs("Each is kept for " + l.Kept + ", those of a schedule as it says.")
+			templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs("Kept for " + l.Kept + "; a schedule has its own rule.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `backups.templ`, Line: 190, Col: 72}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `backups.templ`, Line: 190, Col: 61}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 			if templ_7745c5c3_Err != nil {
@@ -878,9 +878,9 @@ func BackupsSummary(l BackupList) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var33 string
-			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs("Each is kept for " + l.Kept + ".")
+			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs("Kept for " + l.Kept + ".")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `backups.templ`, Line: 192, Col: 40}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `backups.templ`, Line: 192, Col: 32}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 			if templ_7745c5c3_Err != nil {

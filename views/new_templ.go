@@ -817,7 +817,7 @@ func newTemplate(n New) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "new-image", Name: "image", Label: "Image", Field: n.Image, Focus: n.wrong() == "image", Placeholder: "debian:trixie-slim", Mono: true, Hint: "Any image of a registry, such as python:3.13."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "new-image", Name: "image", Label: "Image", Field: n.Image, Focus: n.wrong() == "image", Placeholder: "debian:trixie-slim", Mono: true, Hint: "Any image from a registry, such as python:3.13."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

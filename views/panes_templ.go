@@ -461,9 +461,9 @@ func slotTools(s Slot) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var21 string
-		templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("Fill the window with " + s.Title + " (Ctrl+Shift+Enter)")
+		templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("Show only " + s.Title + " (Ctrl+Shift+Enter)")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `panes.templ`, Line: 114, Col: 167}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `panes.templ`, Line: 114, Col: 156}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 		if templ_7745c5c3_Err != nil {
@@ -474,9 +474,9 @@ func slotTools(s Slot) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var22 string
-		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs("Fill the window with " + s.Title)
+		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs("Show only " + s.Title)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `panes.templ`, Line: 114, Col: 216}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `panes.templ`, Line: 114, Col: 194}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 		if templ_7745c5c3_Err != nil {

@@ -393,7 +393,7 @@ func deleteFields(d Delete) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = check("keep_log", "Keep its log until its lines are 30 days old", d.Keep).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = check("keep_log", keepLogText, d.Keep).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -668,5 +668,7 @@ func sheetButtons(back, text string, danger bool) templ.Component {
 		return nil
 	})
 }
+
+const keepLogText = "Keep its log for 30 days" // each of its lines, since it was written
 
 var _ = templruntime.GeneratedTemplate

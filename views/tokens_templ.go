@@ -181,7 +181,7 @@ func tokenSecret(t Tokens) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, " created</h2><p class=\"small\">Copy it now: it is shown this once and cannot be read again.</p></div><div class=\"secret-line\"><label class=\"visually-hidden\" for=\"secret\">Token</label> <input class=\"input\" id=\"secret\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, " created</h2><p class=\"small\">Copy it now. You cannot see it again.</p></div><div class=\"secret-line\"><label class=\"visually-hidden\" for=\"secret\">Token</label> <input class=\"input\" id=\"secret\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -97,7 +97,7 @@ func UsersPage(u Users) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "user-password", Name: "password", Type: "password", Label: "Initial password", Field: u.Password, Required: true, Auto: "new-password", Hint: "The user can change it."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "user-password", Name: "password", Type: "password", Label: "Initial password", Field: u.Password, Required: true, Auto: "new-password", Hint: "At least 10 characters. The user can change it."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -265,6 +265,9 @@ func (s *manyHandlers) deleteForm(ctx context.Context, r *request, typed views.F
 	v.Heading, v.Button = "Delete "+what+"?", "Delete "+several(len(v.Boxes), "sandbox")
 	if v.Confirm != "" {
 		v.Lost = manyLost
+		if len(list) == 1 {
+			v.Lost = s.workspace.lost(list[0].box)
+		}
 	}
 	if r.byScript() {
 		return views.ManyDeleteSheet(v), nil

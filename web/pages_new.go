@@ -120,7 +120,7 @@ func (s *creationHandlers) newForm(ctx context.Context, r *request, n views.New)
 	n.Cards, n.Example, n.Size.Limited = s.cards(ctx), "quiet-otter", s.cfg.Pool != nil
 	n.Longest, n.Address = hostname.MaxName, strings.Replace(s.cfg.Hosts.TerminalURL(addressName), addressName, "{name}", 1)
 	plain := catalog.PlainImage("")
-	n.Plain = views.Card{Title: "Plain image", Text: "Any image of a registry, as it is.", Icon: plain.Icon, Tint: tintOf(plain), Default: sizeWords(plain.Size)}
+	n.Plain = views.Card{Title: "Plain image", Text: "Any image from a registry.", Icon: plain.Icon, Tint: tintOf(plain), Default: sizeWords(plain.Size)}
 	s.choose(ctx, r, &n)
 	if n.Rest.Freeze.ID == "" {
 		n.Rest = newChoices()

@@ -2,6 +2,9 @@
 // that are commands, under the heading that is its value. data-command names one that its text does not, data-hint says more about
 // it, data-command-skip leaves it out. A button whose menu is made by a script has it in its property commands (files/menu.js).
 
+import fuzzysort from "fuzzysort";
+
+const leastScore = 0.3;
 const keyNames = { Control: "Ctrl", Meta: "⌘", Shift: "⇧", Alt: "Alt" };
 
 // keysOf returns aria-keyshortcuts as people write it: its first alternative, or the one with ⌘ on a Mac.
@@ -19,6 +22,15 @@ export function unique(entries) {
     const key = `${text}\n${to || group}`.toLowerCase();
     return !seen.has(key) && seen.add(key);
   });
+}
+
+// rank finds commands by what is typed, the best first: by their own text, and only then by what is beside it. It returns
+// {command, marks}; marks are the places of the letters in the text that match.
+export function rank(commands, query, limit) {
+  const found = fuzzysort.go(query, commands, { keys: ["text", "hint", "group"], scoreFn: ([text, hint, group]) => Math.max(text.score, 0.6 * hint.score, 0.5 * group.score) });
+  const places = new Map(commands.map((command, i) => [command, i]));
+  return found.filter((r) => r.score > leastScore).sort((a, b) => b.score - a.score || places.get(a.obj) - places.get(b.obj)).slice(0, limit)
+    .map((r) => ({ command: r.obj, marks: r[0].score > 0 ? [...r[0].indexes] : [] }));
 }
 
 function textOf(element) {

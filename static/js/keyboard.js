@@ -3,7 +3,7 @@ import { shortcut } from "./shortcuts.js";
 import { openSheet } from "./sheets.js";
 
 export function isTyping(target) {
-  return Boolean(target?.closest?.("input, textarea, select, [contenteditable], sandbox-terminals"));
+  return Boolean(target?.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], sandbox-terminals"));
 }
 
 function perform(action) {

@@ -2,6 +2,7 @@
 import { announce } from "./announce.js";
 import { isTyping } from "./keyboard.js";
 import { Picks, step } from "./picks.js";
+import { shownFor } from "./toast.js";
 
 const picks = new Picks();
 const list = () => document.getElementById("list");
@@ -68,8 +69,25 @@ document.getElementById("many")?.addEventListener("reset", (event) => {
 document.addEventListener("many-done", () => {
   picks.clear();
   show();
-  document.getElementById("many-done").focus({ preventScroll: true });
+  const done = document.getElementById("many-done");
+  done.focus({ preventScroll: true });
+  clearTimeout(leaving);
+  if (done.querySelector(".tone-good")) leaving = setTimeout(leave, shownFor(done.textContent.trim(), done.querySelector("form")));
 });
+
+// leave takes away what was told, unless the person is at it. What went wrong stays.
+let leaving = 0;
+function leave() {
+  const done = document.getElementById("many-done");
+  if (done.querySelector(":hover, :focus")) leaving = setTimeout(leave, 1000);
+  else done.replaceChildren();
+}
+
+// askToDelete opens the question about those that are picked, or about a row.
+function askToDelete(row) {
+  if (!picks.size && row) pick(row.querySelector(".tick"), true, false);
+  if (picks.size) document.querySelector('#many [formaction="/many/delete"]').click();
+}
 
 // Rows come and go: what is picked stays, as long as it shows.
 for (const kind of ["htmx:afterSwap", "sandboxd:parts"]) document.addEventListener(kind, show);
@@ -99,7 +117,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "x" && row) {
     const input = row.querySelector(".tick");
     pick(input, !input.checked, false);
-  } else if (["j", "k"].includes(event.key) || (inList && ["ArrowDown", "ArrowUp"].includes(event.key))) go(event.key);
+  } else if (event.key === "Delete" && (row || picks.size)) askToDelete(row);
+  else if (["j", "k"].includes(event.key) || (inList && ["ArrowDown", "ArrowUp"].includes(event.key))) go(event.key);
   else return;
   event.preventDefault();
 });

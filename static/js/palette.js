@@ -1,10 +1,9 @@
 // The command palette: one field over everything that the page can do and lead to, and over the names of the sandbox's files.
 // It is a combobox with a listbox in a dialog.
-import fuzzysort from "fuzzysort";
 import { Files } from "../files/api.js";
 import { pieces } from "../files/names.js";
 import { encodePath } from "../files/paths.js";
-import { commandsOf } from "./commands.js";
+import { commandsOf, rank } from "./commands.js";
 import { h, icon } from "./dom.js";
 import { FileNames, marks } from "./file_names.js";
 
@@ -125,8 +124,7 @@ export class Palette {
 
   #commandRows(query) {
     if (!query) return this.#grouped();
-    const found = fuzzysort.go(query, this.#commands, { keys: ["text", "hint", "group"], limit: mostRows, threshold: 0.3 });
-    return found.map((r) => this.#row({ ...r.obj, command: r.obj, marks: r[0].score > 0 ? [...r[0].indexes] : [], place: r.obj.group }));
+    return rank(this.#commands, query, mostRows).map(({ command, marks: marked }) => this.#row({ ...command, command, marks: marked, place: command.group }));
   }
 
   #grouped() {
