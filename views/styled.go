@@ -72,6 +72,9 @@ func (s *styler) next(line string) string {
 
 // escape takes a sequence off a line: a style is taken in, any other is shown.
 func (s *styler) escape(line string) string {
+	if rest, ok := afterLink(line); ok {
+		return rest
+	}
 	end := sequenceEnd(line)
 	if end >= 3 && line[end-1] == 'm' && strings.Trim(line[2:end-1], "0123456789;:") == "" {
 		s.now.take(line[2 : end-1])
@@ -80,6 +83,26 @@ func (s *styler) escape(line string) string {
 	}
 	s.add("log-sign", "‹ESC›"+line[1:end])
 	return line[end:]
+}
+
+// afterLink takes off where a link of OSC 8 begins or ends, as ls and gcc write them: its text is shown, its address is not.
+func afterLink(line string) (rest string, ok bool) {
+	const longest = 4 << 10 // bytes
+	if !strings.HasPrefix(line, "\x1b]8;") {
+		return line, false
+	}
+	head := line[:min(len(line), longest)]
+	for i := 4; i < len(head); i++ {
+		switch {
+		case head[i] == '\a':
+			return line[i+1:], true
+		case strings.HasPrefix(head[i:], "\x1b\\"):
+			return line[i+2:], true
+		case head[i] < ' ':
+			return line, false
+		}
+	}
+	return line, false
 }
 
 // sequenceEnd tells where the control sequence ends that a line begins with; for any other escape that is after its first byte.

@@ -20,7 +20,7 @@ import (
 // manyPages is how many pages are open at once, and manyPagesMiB how much memory sandboxd may take for them, in MiB.
 const (
 	manyPages    = 200
-	manyPagesMiB = 45
+	manyPagesMiB = 60
 )
 
 // TestLive_TwoHundredPagesTakeLittleMemory opens workspaces as browsers do: the page, its connection, and what it follows.

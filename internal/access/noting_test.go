@@ -38,6 +38,8 @@ func TestNoting_IsToldOfUsesAndNotOfLooks(t *testing.T) {
 		want("a terminal that shows", 0)
 		_ = shown.Touch(t.Context(), false)
 		want("a key", 1)
+		shown.Note()
+		want("a command on a terminal", 1)
 		e, err := handle.Open(t.Context(), command)
 		if err != nil {
 			t.Fatal(err)

@@ -55,6 +55,13 @@ func (s *Session) Touch(ctx context.Context, unattended bool) error {
 	return err
 }
 
+// Note has the sandbox count as used, as a command on a terminal does even if nobody types: see Control.Noting.
+func (s *Session) Note() {
+	if s.lease != nil {
+		s.handle.control.used(s.handle.ID())
+	}
+}
+
 // Attend counts a moment of attended use of a sandbox that runs: it is being looked at. It wakes nothing, and on one that
 // does not run it does nothing.
 func (s *Session) Attend(ctx context.Context) {

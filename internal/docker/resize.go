@@ -28,15 +28,16 @@ func (e *Engine) Resize(ctx context.Context, id string, l sandbox.Limits) error 
 
 // roomIn is a Conflict when the programs of a sandbox hold more memory than so many bytes.
 func roomIn(ctx context.Context, e *Engine, id string, memory int64) error {
-	now, err := e.Usage(ctx, id)
+	now, err := e.stats(ctx, id)
 	switch {
 	case fault.Is(err, fault.NotFound): // it does not run
 		return nil
 	case err != nil:
 		return err
-	case now.Memory > memory:
+	}
+	if pinned := held(now.MemoryStats) - lately(now.MemoryStats); pinned > memory {
 		return &fault.Error{Kind: fault.Conflict, Field: "memory",
-			Message: "Its programs hold " + text.Size(now.Memory) + " now. Choose more than that, or end some of them first."}
+			Message: "Its programs hold " + text.Size(pinned) + " now. Choose more than that, or end some of them first."}
 	}
 	return nil
 }

@@ -65,11 +65,16 @@ func newUsage(s container.StatsResponse) sandbox.Usage {
 	return u
 }
 
-// held is the memory that only an end would free: without the files that are cached and were not used lately.
-func held(m container.MemoryStats) int64 {
-	inactive, v1 := m.Stats["total_inactive_file"]
-	if !v1 {
-		inactive = m.Stats["inactive_file"]
+// held is the memory that is in use: without the files that are cached and were not used lately.
+func held(m container.MemoryStats) int64 { return int64(m.Usage - min(ofFiles(m, "inactive_file"), m.Usage)) }
+
+// lately is the part of it that are cached files. The kernel gives them up when the memory is needed.
+func lately(m container.MemoryStats) int64 { return int64(min(ofFiles(m, "active_file"), m.Usage)) }
+
+// ofFiles reads a figure of the memory of a container and all groups in it, which cgroup v1 has beside its own alone.
+func ofFiles(m container.MemoryStats, name string) uint64 {
+	if total, v1 := m.Stats["total_"+name]; v1 {
+		return total
 	}
-	return int64(m.Usage - min(inactive, m.Usage))
+	return m.Stats[name]
 }

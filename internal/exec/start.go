@@ -39,6 +39,9 @@ func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, er
 		}
 		return nil, err
 	}
+	if s.TTY {
+		session.Note()
+	}
 	touch := func(unattended bool) error { return session.Touch(ctx, unattended) }
 	return &process{p: p, touch: touch, close: sync.OnceFunc(func() {
 		p.Close()

@@ -19,6 +19,7 @@ const (
 	MaxNames    = 100_000          // files that are told of
 	namesTime   = 30 * time.Second // for all of them
 	namesAtOnce = 4                // folders that are listed at the same time; each list may have some megabytes
+	namesRoom   = 8 << 20          // bytes of the paths of all folders that are entered, which a hostile guest may have no end of
 )
 
 // unnamed are folders that hold what programs make, in such numbers that a person's own files would be lost among them.
@@ -56,7 +57,8 @@ type naming struct {
 
 	mu      sync.Mutex
 	told    int // files
-	entered int // folders
+	folders int // that are to be entered
+	room    int // bytes of their paths
 }
 
 // level lists folders, and returns those in them.
@@ -88,6 +90,7 @@ func (n *naming) folder(ctx context.Context, folder string) (below []string, err
 			return below, err
 		}
 		var names []string
+		had := len(below)
 		for _, e := range page.Entries {
 			switch {
 			case e.Type == wire.TypeFolder && !unnamed[e.Name]:
@@ -96,20 +99,34 @@ func (n *naming) folder(ctx context.Context, folder string) (below []string, err
 				names = append(names, e.Name)
 			}
 		}
-		if err := n.tell(folder, names, page.Next != ""); err != nil || page.Next == "" {
+		if err := n.tell(folder, names); err != nil {
+			return below, err
+		}
+		if err := n.enter(below[had:]); err != nil || page.Next == "" {
 			return below, err
 		}
 		after = page.Next
 	}
 }
 
-// tell hands names on; errEnough when these are the last.
-func (n *naming) tell(folder string, names []string, again bool) error {
+// enter counts folders that are to be entered; errEnough when they are too many.
+func (n *naming) enter(folders []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !again {
-		n.entered++
+	n.folders += len(folders)
+	for _, f := range folders {
+		n.room += len(f)
 	}
+	if n.folders > MaxNames || n.room > namesRoom {
+		return errEnough
+	}
+	return nil
+}
+
+// tell hands names on; errEnough when these are the last.
+func (n *naming) tell(folder string, names []string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	over := n.told+len(names) > MaxNames
 	names = names[:min(len(names), MaxNames-n.told)]
 	n.told += len(names)
@@ -118,7 +135,7 @@ func (n *naming) tell(folder string, names []string, again bool) error {
 			return err
 		}
 	}
-	if over || n.entered >= MaxNames {
+	if over {
 		return errEnough
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -113,4 +114,28 @@ type stuck struct{ *liar }
 func (stuck) FileList(ctx context.Context, _, _ string, _ int) (wire.Listing, error) {
 	<-ctx.Done()
 	return wire.Listing{}, ctx.Err()
+}
+
+// unending is a guest whose folders have new folders on every page, and always one more page.
+type unending struct {
+	*liar
+	pages *atomic.Int64
+}
+
+func (e unending) FileList(context.Context, string, string, int) (l wire.Listing, err error) {
+	n := e.pages.Add(1)
+	for i := range 100 {
+		l.Entries = append(l.Entries, wire.Entry{Name: fmt.Sprintf("%0200d-%d", n, i), Type: wire.TypeFolder})
+	}
+	l.Next = "again"
+	return l, nil
+}
+
+func TestNames_OfAGuestWithoutAnEndOfFoldersEnd(t *testing.T) {
+	var pages atomic.Int64
+	s := newOn(t, unending{&liar{}, &pages})
+	more, err := s.Names(t.Context(), s.box, ".", func(string, []string) error { return nil })
+	if most := int64(namesRoom/(200*100) + 1); !more || err != nil || pages.Load() > most {
+		t.Errorf("%v, %v after %d pages, at most %d are wanted", more, err, pages.Load(), most)
+	}
 }

@@ -4,7 +4,7 @@
 // It is not what keeps a sandbox awake (idle knows that), and no history: there is one time for each sandbox. What counts as a use
 // is for its callers to say; access notes each.
 //
-// Invariant: a sandbox that was used has a time here from then on, and in the store a second later. A time never moves back.
+// Invariant: a sandbox that was used has a time here from then on, and in the store a moment later. A time never moves back.
 package lastuse
 
 import (
@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	exact      = time.Minute // how exact the times are: a busy sandbox is written once in that
-	writeEvery = time.Second // the least time between two writes, for all that was noted meanwhile
-	pruneEvery = time.Hour   // how often those that are gone are forgotten
+	exact      = time.Minute      // how exact the times are: a busy sandbox is written once in that
+	writeEvery = time.Second / 5  // the least time between two writes, for all that was noted meanwhile
+	retryEvery = 10 * time.Second // the same after one that did not succeed
+	pruneEvery = time.Hour        // how often those that are gone are forgotten
 	storeLimit = 5 * time.Second
 )
 
@@ -71,6 +72,11 @@ func (r *Record) Note(id string) {
 	r.mu.Lock()
 	r.last[id], r.pending[id] = now, now
 	r.mu.Unlock()
+	r.wake()
+}
+
+// wake has Run write.
+func (r *Record) wake() {
 	select {
 	case r.noted <- struct{}{}:
 	default:
@@ -100,9 +106,13 @@ func (r *Record) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-r.noted:
-			r.write(ctx)
+			pause := writeEvery
+			if !r.write(ctx) {
+				pause = retryEvery
+				r.wake()
+			}
 			select {
-			case <-time.After(writeEvery):
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
 		case <-prune.C:
@@ -115,20 +125,20 @@ func (r *Record) Run(ctx context.Context) error {
 	}
 }
 
-// write stores what was noted. What cannot be stored is tried again with what is noted next.
-func (r *Record) write(ctx context.Context) {
+// write stores what was noted, and says whether it could. What it could not is written with the next.
+func (r *Record) write(ctx context.Context) bool {
 	r.mu.Lock()
 	uses := r.pending
 	r.pending = map[string]time.Time{}
 	r.mu.Unlock()
 	if len(uses) == 0 {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
 	err := r.store.PutLastUses(ctx, uses)
 	if err == nil {
-		return
+		return true
 	}
 	if !errors.Is(err, context.Canceled) {
 		r.log.Warn("keep when sandboxes were used last", "error", err)
@@ -137,4 +147,5 @@ func (r *Record) write(ctx context.Context) {
 	defer r.mu.Unlock()
 	maps.Copy(uses, r.pending)
 	r.pending = uses
+	return false
 }

@@ -215,7 +215,9 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 			r.settings.keepLimit(ctx, now)
 		}
 		if err == nil && now.Resizing {
-			now, err = r.settings.applyLimits(ctx, now)
+			if now, err = r.settings.applyLimits(ctx, now); fault.Is(err, fault.Conflict) {
+				err = nil // its programs hold more than they may have now: it gets its limits when it starts anew
+			}
 		}
 		if err == nil {
 			err = r.repair(ctx, now, i, exists, l.back)

@@ -80,6 +80,9 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 		opened.Release()
 		return nil, nil, err
 	}
+	if j.noted {
+		opened.Note()
+	}
 	c = &command{process: p, opened: opened, stream: j.stream, sizes: make(chan struct{}, 1), signals: make(chan string, maxSignals)}
 	return c, func() { p.Close(); opened.Release() }, nil
 }

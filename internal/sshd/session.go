@@ -172,6 +172,7 @@ type job struct {
 	sftp    bool // instead of a command
 	use     idle.Use
 	stream  bool      // it is used by what goes through it, not by running
+	noted   bool      // it is a use from its beginning, whatever goes through it
 	loss    wire.Loss // what becomes of it when the client is lost
 }
 
@@ -193,10 +194,9 @@ func sftpJob() job {
 
 // lineJob runs a line in the account's shell, as sshd does.
 func lineJob(line string, tty bool) job {
-	if bareShell.MatchString(line) {
-		tty = true
-	}
-	j := job{command: []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}" -c "$1"`, "sh", line}, stream: tty, loss: wire.LossHangup,
+	bare := bareShell.MatchString(line)
+	tty = tty || bare
+	j := job{command: []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}" -c "$1"`, "sh", line}, stream: tty, noted: !bare, loss: wire.LossHangup,
 		use: idle.Use{Kind: idle.Exec, Detail: exec.Title([]string{"sh", "-c", line})}}
 	if tty {
 		j.use.Kind, j.loss = idle.Terminal, wire.LossLeave

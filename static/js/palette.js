@@ -18,8 +18,8 @@ const modes = {
 export class Palette {
   static #one = null;
 
-  static open(mode) {
-    (this.#one ??= new Palette()).show(mode);
+  static open(mode, typed = "") {
+    (this.#one ??= new Palette()).show(mode, typed);
   }
 
   #rows = []; // {option, entry}
@@ -47,10 +47,10 @@ export class Palette {
     }
   }
 
-  show(mode) {
+  show(mode, typed) {
     if (this.dialog.open && this.mode === mode) return this.dialog.close();
     this.#setMode(mode === "files" && this.#names ? "files" : "commands");
-    this.field.value = "";
+    this.field.value = typed;
     if (!this.dialog.open) {
       this.#commands = commandsOf(document, isMac);
       this.dialog.showModal();

@@ -1,11 +1,33 @@
 // Opens the command palette by key or button, and toggles panes by key. The palette itself is loaded when it is first opened.
+import { h, icon } from "./dom.js";
 import { wanted } from "./shortcuts.js";
+import { toast } from "./toast.js";
 
 const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
 
+let loading = null; // the dialog that takes what is typed until the palette is there
+
 export async function openPalette(mode) {
-  const { Palette } = await import("./palette.js");
-  Palette.open(mode);
+  if (loading) return;
+  const field = h("input", { class: "palette-field", type: "text", "aria-label": "Search and commands", placeholder: "Loading…", autocomplete: "off", spellcheck: "false" });
+  const early = h("dialog", { class: "palette" }, h("div", { class: "palette-head" }, icon("search"), field));
+  const late = setTimeout(() => {
+    document.body.append(early);
+    early.showModal();
+  });
+  loading = early;
+  try {
+    const { Palette } = await import("./palette.js");
+    const closed = early.isConnected && !early.open;
+    early.remove();
+    if (!closed) Palette.open(mode, field.value);
+  } catch {
+    early.remove();
+    toast("The search could not be loaded. Look at your connection, then try again.", { bad: true });
+  } finally {
+    clearTimeout(late);
+    loading = null;
+  }
 }
 
 function perform(action, event) {

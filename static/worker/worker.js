@@ -5,8 +5,9 @@ const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
 self.addEventListener("install", (event) => {
   self.skipWaiting();
-  try { // where the browser can, nothing else comes by here
-    event.waitUntil(event.addRoutes?.({ condition: { not: { requestMode: "navigate" } }, source: "network" })?.catch(() => {}));
+  try { // where the browser can, nothing else comes by here: a download that did would be asked for twice, as its page is
+    const downloads = ["archive", "download", "files"].map((end) => ({ urlPattern: { pathname: `*/${end}` } }));
+    event.waitUntil(event.addRoutes?.({ condition: { or: [{ not: { requestMode: "navigate" } }, ...downloads] }, source: "network" })?.catch(() => {}));
   } catch {
     // then it comes by, and is not taken
   }
