@@ -120,11 +120,20 @@ type Link struct {
 type Action struct {
 	Icon    string
 	Text    string
+	Hint    string // what it does, where its text does not say that; or ""
 	URL     string
 	Post    bool // post to URL instead of opening it
 	Sheet   bool // open URL in a dialog where scripts run
 	Primary bool
 	Danger  bool
+}
+
+// title is the tooltip of its button.
+func (a Action) title() string {
+	if a.Hint == "" {
+		return a.Text
+	}
+	return a.Text + ". " + a.Hint
 }
 
 // Field is one input of a form, with its value and its error.

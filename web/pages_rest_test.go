@@ -257,7 +257,7 @@ func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
 	s.put("ada", "mine", nil)
 	row := s.get("ada", "/").need("li.row")
 	got := textOf(in(row, "div.menu-list"))
-	if got != "Sleep now Stop Restart Metrics Logs Activity Snapshots Backups Clone… Volumes… Size… Sleep settings… Label… Delete…" {
+	if got != "Sleep now Ends its programs; files are kept Stop Restart Metrics Logs Activity Snapshots Backups Clone… Volumes… Size… Sleep settings… Label… Delete…" {
 		t.Errorf("offers %q", got)
 	}
 }
