@@ -72,11 +72,12 @@ type Time struct {
 	Machine  string // RFC 3339
 	Absolute string `json:"-"` // for the tooltip
 	Relative string `json:"-"` // "2 h ago"; not JSON, since pages compare that to see changes, and keep this fresh themselves
-	Form     string // how Relative is written, for the module that keeps it fresh: "", SpanForm, AheadForm or LeftForm
+	Form     string // how Relative is written, for the module that keeps it fresh: "" or one of those below
 }
 
 // The forms of Time.Relative that are not the usual one.
 const (
+	UntilForm = "until" // at what time of day, with the day when that is not today: "18:28", "Sat 09:00"
 	SpanForm  = "span"  // how long it has lasted: "2 h", also beyond a week
 	LeftForm  = "left"  // how long it is until then: "2 h", also beyond a week
 	AheadForm = "ahead" // when it is due: "in 2 h", "in 8 s", and "now" once that is over
