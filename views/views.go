@@ -72,11 +72,12 @@ type Time struct {
 	Machine  string // RFC 3339
 	Absolute string `json:"-"` // for the tooltip
 	Relative string `json:"-"` // "2 h ago"; not JSON, since pages compare that to see changes, and keep this fresh themselves
-	Form     string // how Relative is written, for the module that keeps it fresh: "", SpanForm, AheadForm or LeftForm
+	Form     string // how Relative is written, for the module that keeps it fresh: "" or one of those below
 }
 
 // The forms of Time.Relative that are not the usual one.
 const (
+	UntilForm = "until" // at what time of day, with the day when that is not today: "18:28", "Sat 09:00"
 	SpanForm  = "span"  // how long it has lasted: "2 h", also beyond a week
 	LeftForm  = "left"  // how long it is until then: "2 h", also beyond a week
 	AheadForm = "ahead" // when it is due: "in 2 h", "in 8 s", and "now" once that is over
@@ -120,11 +121,20 @@ type Link struct {
 type Action struct {
 	Icon    string
 	Text    string
+	Hint    string // what it does, where its text does not say that; or ""
 	URL     string
 	Post    bool // post to URL instead of opening it
 	Sheet   bool // open URL in a dialog where scripts run
 	Primary bool
 	Danger  bool
+}
+
+// title is the tooltip of its button.
+func (a Action) title() string {
+	if a.Hint == "" {
+		return a.Text
+	}
+	return a.Text + ". " + a.Hint
 }
 
 // Field is one input of a form, with its value and its error.

@@ -80,6 +80,7 @@ var recordings = []recording{
 	{put, "/sandboxes/:name/holds/:id", "hold.renew", parameter("id"), ""},
 	{del, "/sandboxes/:name/holds/:id", "hold.revoke", parameter("id"), ""},
 	{post, "/sandboxes/:name/holds/:id/revoke", "hold.revoke", parameter("id"), ""},
+	{post, "/sandboxes/:name/holds/end", "hold.revoke", nil, ""},
 
 	{post, "/sandboxes/:name/exec", "command.run", nil, ""},
 	{get, "/sandboxes/:name/exec", "command.run", nil, ""},

@@ -83,7 +83,7 @@ func (s *sandboxHandlers) apiSleep(ctx context.Context, r *request, in sleepBody
 	})
 }
 
-// rest makes the change that puts a sandbox to rest by a person's or a program's wish.
+// rest makes the change that puts a sandbox to rest by a person's or a program's wish. It ends what Keep awake began.
 func (s *sandboxHandlers) rest(frozen bool) change {
 	return func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 		do := s.cfg.Sandboxes.Sleep
@@ -93,7 +93,12 @@ func (s *sandboxHandlers) rest(frozen bool) change {
 		again := s.cfg.Uses.Dismiss(ref.ID()) // before: a page that its end cuts off comes back at once
 		box, err := do(ctx, ref, func() bool { again(); return true })
 		if err == nil && (box.State == sandbox.Stopped || box.State == sandbox.Failed) {
-			err = fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", ref.Name(), box.State)
+			return box, fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", ref.Name(), box.State)
+		}
+		if err == nil {
+			if err := endKept(ctx, s.Server, box); err != nil { // it goes to sleep all the same
+				s.log.Error("end what keeps it awake", "sandbox", box.Name, "err", err)
+			}
 		}
 		return box, err
 	}

@@ -82,13 +82,13 @@ func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 		return nil
 	}
 	l.reasons = l.request.query("reasons")
-	l.look(ctx, out)
+	l.look(out)
 	return nil
 }
 
 // look collects the state when the page does not show it as it is.
-func (l *liveWorkspace) look(ctx context.Context, out *parts) {
-	state, rest := l.server.workspace.state(l.box, l.progress), l.server.workspace.restMenu(ctx, l.box)
+func (l *liveWorkspace) look(out *parts) {
+	state, rest := l.server.workspace.state(l.box, l.progress), l.server.workspace.restMenu(l.box)
 	if now := printOf(state, rest); now != l.reasons {
 		l.reasons = now
 		out.add("ws-state", views.Replace, views.WorkspaceState(state, rest))
@@ -193,7 +193,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	}
 	l.tellPorts(ctx, out)
 	if reasons {
-		l.look(ctx, out)
+		l.look(out)
 	}
 	l.tellMeters(out)
 	if l.box.State == sandbox.Running || still(l.box.State) { // no pane shows steps
@@ -228,7 +228,7 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	row := l.show.row(ctx, l.box, l.progress)
 	l.mark = row.Update
 	out.add("ws-name", views.Replace, views.WorkspaceName(row))
-	rest := l.server.workspace.restMenu(ctx, l.box)
+	rest := l.server.workspace.restMenu(l.box)
 	l.reasons = printOf(row.State, rest)
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))

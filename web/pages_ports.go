@@ -189,6 +189,7 @@ func (s *portHandlers) portForm(ctx context.Context, r *request, v views.PortShe
 	v.Box, v.ID, v.Number, v.URL = box.Name, box.ID, strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
 	v.Next, v.TTL.Value = r.origin(sandboxURL(box.Name)), cmp.Or(v.TTL.Value, "24h")
 	v.Local = s.cfg.Hosts.Domain == "localhost" || strings.HasSuffix(s.cfg.Hosts.Domain, ".localhost")
+	v.Sleeps = s.endsAsleep(box, number)
 	present := s.portRule(box, number)
 	v.Current = string(openTo(present))
 	v.Choice = cmp.Or(v.Choice, v.Current)
@@ -203,6 +204,16 @@ func (s *portHandlers) portForm(ctx context.Context, r *request, v views.PortShe
 	}
 	v.Frame = s.frame(r, "Port "+v.Number+" of "+box.Name, "sandboxes")
 	return views.PortSheetPage(v), nil
+}
+
+// endsAsleep gives after what time a sandbox sleeps, when what listens on the port does not come back with it: no service does.
+func (s *portHandlers) endsAsleep(box sandbox.Sandbox, number int) string {
+	returns := func(d catalog.Service) bool { return d.Port == number && d.Autostart }
+	after := s.cfg.Sandboxes.Resting(box).StopAfter
+	if after <= 0 || slices.ContainsFunc(s.cfg.Sandboxes.Services(box), returns) {
+		return ""
+	}
+	return afterText(after)
 }
 
 // portRule is who may use a port.
@@ -256,9 +267,9 @@ func (s *portHandlers) share(ctx context.Context, r *request, box sandbox.Sandbo
 	if text == customAfter {
 		text = r.field("ttl_custom")
 	}
-	ttl, err := parseSpan(text)
+	ttl, err := enteredSpan(text)
 	if err != nil {
-		return views.PortSheet{}, fault.Field("ttl", "Say after what time the link expires, for example 30m, 12h or 3d.")
+		return views.PortSheet{}, fault.Field("ttl", "Say after what time the link expires, for example 30 min, 12 hours or 3 days.")
 	}
 	n := visibility.NewShare{Port: number, By: r.who.User.ID, Label: r.field("label"), TTL: ttl}
 	share, secret, err := s.cfg.Ports.Share(ctx, box, n)

@@ -197,6 +197,23 @@ func TestPorts_TheSheetHasOneFormWithWhatIsCurrentMarked(t *testing.T) {
 	}
 }
 
+func TestPorts_TheSheetSaysWhatSleepEnds(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.put("ada", "awake", func(b *sandbox.Sandbox) { b.Rest.StopAfter = catalog.Never })
+	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}, Port: 3000, Autostart: true}, catalog.Service{Name: "docs", Command: []string{"true"}, Port: 8001})
+	const want = "Unused, the sandbox sleeps after 4 h. Opening the port wakes it, but programs started by hand do not come back; services do."
+	for path, want := range map[string]string{"/sandboxes/mine/ports/3000": "", "/sandboxes/mine/ports/8001": want, "/sandboxes/mine/ports/5000": want, "/sandboxes/awake/ports/5000": ""} {
+		got := ""
+		if n := s.get("ada", path).is(http.StatusOK).find("p.port-sleeps"); n != nil {
+			got = textOf(n)
+		}
+		if got != want {
+			t.Errorf("%s says %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestShare_AsksForThePortAndLeadsOnToItsForm(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)

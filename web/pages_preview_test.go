@@ -81,7 +81,7 @@ func (s *stage) keepBusy() {
 	at := func(d time.Duration) time.Time { return stageTime.Add(d) }
 	s.idle.put("brave-otter", idle.Outlook{Because: []idle.Reason{
 		{Kind: idle.Terminal, Detail: "main", Since: at(-40 * time.Minute)},
-		{Kind: idle.Held, Detail: "nightly training run", Since: at(-20 * time.Minute)},
+		{Kind: idle.Held, Detail: "nightly training run", Since: at(-20 * time.Minute), Until: at(100 * time.Minute)},
 		{Kind: idle.Exec, Detail: "python train.py --epochs 40 --checkpoint-every 5", Since: at(-2 * time.Minute)},
 		{Kind: idle.Work, Detail: "1.9 cores", Since: at(-90 * time.Second)},
 	}})

@@ -3,12 +3,12 @@ package web
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
@@ -21,21 +21,9 @@ var afters = []struct{ value, text string }{
 	{"5m", "5 minutes"}, {"15m", "15 minutes"}, {"1h", "1 hour"}, {"4h", "4 hours"}, {"1d", "1 day"}, {"never", "Never"},
 }
 
-// restMenu says what keeps a sandbox awake, for its page. Holds are asked for only when one is a reason.
-func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) views.Rest {
-	o := s.outlook(box)
-	var holds []sandbox.Hold
-	for _, r := range o.Because {
-		if r.Kind != idle.Held {
-			continue
-		}
-		var err error
-		if holds, err = s.cfg.Holds.List(ctx, box); err != nil { // it is named all the same, without its end
-			s.log.Warn("list holds", "sandbox", box.Name, "err", err)
-		}
-		break
-	}
-	v := restView(box, o, s.cfg.Sandboxes.Resting(box), holds, s.cfg.Now())
+// restMenu says what keeps a sandbox awake, for its page.
+func (s *workspaceHandlers) restMenu(box sandbox.Sandbox) views.Rest {
+	v := restView(box, s.outlook(box), s.cfg.Sandboxes.Resting(box), s.cfg.Now())
 	v.Meters = workspaceMeters(s.cfg.Metrics, box)
 	return v
 }
@@ -47,7 +35,7 @@ func (s *restHandlers) pageRest(ctx context.Context, r *request) (templ.Componen
 		return nil, err
 	}
 	box := h.Sandbox()
-	return s.restForm(ctx, r, box, views.RestForm{Choices: s.restChoices(box, box.Rest)})
+	return s.restForm(ctx, r, box, views.RestForm{Choices: s.restChoices(box, box.Rest), Keeps: r.query("keep") != ""})
 }
 
 func (s *restHandlers) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
@@ -141,6 +129,9 @@ func (r *request) after(field string) (catalog.After, error) {
 	if r.field(field) == customAfter && text == "" {
 		return 0, fault.Field(field, `Say which time, such as "90s", "20m" or "3d".`)
 	}
+	if span, err := enteredSpan(text); err == nil {
+		text = span.String()
+	}
 	return catalog.ParseAfter(field, text)
 }
 
@@ -213,6 +204,22 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 // keptByHand is the reason of a hold that a person places in the page. Each person has one, and sets it anew.
 const keptByHand = "Keep awake"
 
+// morning is the hour of "until tomorrow".
+const morning = 9
+
+// keepFor reads for how long from now a sandbox is to be kept awake: some time, or until tomorrow in the person's zone.
+func keepFor(text, zone string, now time.Time) (time.Duration, error) {
+	if text == views.UntilTomorrow {
+		here := now.In(zoneOr(zone))
+		return time.Date(here.Year(), here.Month(), here.Day()+1, morning, 0, 0, 0, here.Location()).Sub(now), nil
+	}
+	span, err := enteredSpan(text)
+	if err != nil {
+		return 0, fault.Field("ttl", "Enter a time such as 90 min, 12 hours or 3 days.")
+	}
+	return span, nil
+}
+
 // submitKeep keeps a sandbox awake for a while from now.
 func (s *restHandlers) submitKeep(ctx context.Context, r *request) (string, error) {
 	h, err := named(ctx, s.Server, r)
@@ -220,9 +227,9 @@ func (s *restHandlers) submitKeep(ctx context.Context, r *request) (string, erro
 		return "", err
 	}
 	box := h.Sandbox()
-	ttl, err := parseSpan(r.field("ttl"))
+	ttl, err := keepFor(r.field("ttl"), r.field("zone"), s.cfg.Now())
 	if err != nil {
-		return "", fault.Field("ttl", "Enter a time such as 90m, 8h or 3d.")
+		return "", err
 	}
 	if err := holdable(box); err != nil {
 		return "", err
@@ -246,9 +253,35 @@ func (s *restHandlers) againKeep(ctx context.Context, r *request, cause error) (
 		return nil, err
 	}
 	box := h.Sandbox()
-	v := views.RestForm{Choices: s.restChoices(box, box.Rest)}
+	v := views.RestForm{Choices: s.restChoices(box, box.Rest), Keeps: true}
 	v.Fault = r.fill(map[string]*views.Field{"ttl": &v.Keep}, cause)
 	return s.restForm(ctx, r, box, v)
+}
+
+// submitEndKept ends what Keep awake began.
+func (s *restHandlers) submitEndKept(ctx context.Context, r *request) (string, error) {
+	h, err := named(ctx, s.Server, r)
+	if err != nil {
+		return "", err
+	}
+	return r.back(sandboxURL(h.Name())), endKept(ctx, s.Server, h.Sandbox())
+}
+
+// endKept ends what Keep awake began in a sandbox, by any user. Holds of programs stay.
+func endKept(ctx context.Context, s *Server, box sandbox.Sandbox) error {
+	holds, err := s.cfg.Holds.List(ctx, box)
+	if err != nil {
+		return err
+	}
+	for _, h := range holds {
+		if h.Reason != keptByHand {
+			continue
+		}
+		if err := s.cfg.Holds.Revoke(ctx, box, h.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // submitRevokeHold ends a hold. A sheet shows the remaining ones.

@@ -10,6 +10,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -122,10 +123,10 @@ func TestKeepAwake_PlacesAHoldAndSetsItAnew(t *testing.T) {
 	box := s.put("ada", "mine", nil)
 	menu := s.get("ada", "/sandboxes/mine").is(http.StatusOK).need("form.keep-awake")
 	post := attr(menu, "action")
-	if got := textOf(menu); got != "Keep awake 1 h 4 h 24 h Custom…" {
+	if got := textOf(menu); got != "Keep awake 1 h 4 h Until tomorrow Custom…" {
 		t.Errorf("the menu reads %q", got)
 	}
-	for _, ttl := range []string{"24h", "1h"} {
+	for _, ttl := range []string{"24 hours", "1h"} {
 		s.post("ada", post, fields("ttl", ttl)).leads("/sandboxes/mine")
 	}
 	holds, err := s.holds.List(t.Context(), box)
@@ -133,7 +134,7 @@ func TestKeepAwake_PlacesAHoldAndSetsItAnew(t *testing.T) {
 		t.Errorf("holds %+v, %v", holds, err)
 	}
 	again := s.post("ada", post, fields("ttl", "long")).is(http.StatusBadRequest)
-	if got := textOf(again.need("#keep-for-fault")); got != "Enter a time such as 90m, 8h or 3d." || attr(again.need("#keep-for"), "value") != "long" {
+	if got := textOf(again.need("#keep-for-fault")); got != "Enter a time such as 90 min, 12 hours or 3 days." || attr(again.need("#keep-for"), "value") != "long" {
 		t.Errorf("says %q", got)
 	}
 	s.post("bob", post, fields("ttl", "1h")).is(http.StatusNotFound)
@@ -141,6 +142,60 @@ func TestKeepAwake_PlacesAHoldAndSetsItAnew(t *testing.T) {
 	page := s.get("ada", "/sandboxes/off/rest").is(http.StatusOK)
 	if page.find("#keep-for") != nil || !strings.Contains(textOf(page.need(".sheet")), "off is stopped") {
 		t.Errorf("a stopped one can be kept awake: %s", textOf(page.need(".sheet")))
+	}
+}
+
+func TestKeepAwake_UntilTomorrowIsInThePersonsZone(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	for zone, name := range map[string]string{"Asia/Tokyo": "Asia/Tokyo", "": "UTC", "nowhere": "UTC"} {
+		s.post("ada", sameURL(box, "/holds"), fields("ttl", "tomorrow", "zone", zone)).leads("/sandboxes/mine")
+		holds, _ := s.holds.List(t.Context(), box)
+		here := holds[0].Expires.In(zoneOr(name))
+		if days := here.YearDay() - stageTime.In(zoneOr(name)).YearDay(); len(holds) != 1 || here.Format("15:04:05") != "09:00:00" || days != 1 {
+			t.Errorf("in %q until %v, pressed at %v", zone, here, stageTime)
+		}
+	}
+}
+
+func TestKeepAwake_IsEndedByItsButtonAndBySleepNow(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	end := sameURL(box, "/holds/end")
+	s.used("mine", idle.Outlook{Because: []idle.Reason{{Kind: idle.Held, Detail: "Keep awake", Since: stageTime, Until: stageTime.Add(time.Hour)}}})
+	if got := attr(s.get("ada", "/sandboxes/mine").is(http.StatusOK).need("form.rest-kept"), "action"); got != end {
+		t.Errorf("the button posts to %q", got)
+	}
+	for how, press := range map[string]func(){
+		"End":       func() { s.post("ada", end, nil).leads("/sandboxes/mine") },
+		"Sleep now": func() { s.post("ada", sameURL(box, "/sleep"), nil).leads("/sandboxes/mine") },
+	} {
+		s.holds.list = []sandbox.Hold{
+			{ID: "1", SandboxID: box.ID, Owner: s.users["ada"].ID, Reason: "Keep awake"}, {ID: "2", SandboxID: box.ID, Reason: "nightly job"},
+			{ID: "3", SandboxID: box.ID, Owner: s.users["root"].ID, Reason: "Keep awake"}, {ID: "4", SandboxID: "other", Reason: "Keep awake"},
+		}
+		s.post("bob", end, nil).is(http.StatusNotFound)
+		press()
+		if len(s.holds.list) != 2 || s.holds.list[0].ID != "2" || s.holds.list[1].ID != "4" {
+			t.Errorf("after %s there is %+v", how, s.holds.list)
+		}
+	}
+}
+
+func TestRestSheet_OpenedByCustomBeginsWithItsField(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	custom := ""
+	for _, a := range s.get("ada", "/sandboxes/mine").is(http.StatusOK).all("a.button") {
+		if textOf(a) == "Custom…" {
+			custom = attr(a, "href")
+		}
+	}
+	if !hasAttr(s.get("ada", custom, "HX-Request", "true").is(http.StatusOK).need("#keep-for"), "autofocus") {
+		t.Errorf("%s does not begin with the field", custom)
+	}
+	if hasAttr(s.get("ada", "/sandboxes/mine/rest").is(http.StatusOK).need("#keep-for"), "autofocus") {
+		t.Error("so do the sleep settings")
 	}
 }
 
@@ -175,7 +230,7 @@ func TestWorkspace_NamesEveryReason(t *testing.T) {
 	s.furnish()
 	state := s.get("root", "/sandboxes/brave-otter").is(http.StatusOK).need("#ws-state")
 	for _, words := range []string{
-		"Running · kept awake by terminal +3", "Kept awake by", "a terminal with recent input or output: main for 40 min",
+		"Running · kept awake by terminal +3", "Kept awake by", "a terminal in use for 40 min",
 		"hold: nightly training run for 20 min · ends in 2 h", "command: python train.py", "work: 1.9 cores",
 		"Unused, it freezes after 15 min and sleeps after 4 h",
 	} {
@@ -257,7 +312,7 @@ func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
 	s.put("ada", "mine", nil)
 	row := s.get("ada", "/").need("li.row")
 	got := textOf(in(row, "div.menu-list"))
-	if got != "Sleep now Stop Restart Metrics Logs Activity Snapshots Backups Clone… Volumes… Size… Sleep settings… Label… Delete…" {
+	if got != "Sleep now Ends its programs; files are kept Stop Restart Metrics Logs Activity Snapshots Backups Clone… Volumes… Size… Sleep settings… Label… Delete…" {
 		t.Errorf("offers %q", got)
 	}
 }

@@ -188,7 +188,7 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		start   = views.Action{Icon: "play", Text: "Start", URL: sameURL(box, "/start"), Post: true}
 		wake    = views.Action{Icon: "sun", Text: "Wake", URL: sameURL(box, "/start"), Post: true}
 		retry   = views.Action{Icon: "restart", Text: "Retry", URL: sameURL(box, "/start"), Post: true}
-		sleep   = views.Action{Icon: "moon", Text: "Sleep now", URL: sameURL(box, "/sleep"), Post: true}
+		sleep   = views.Action{Icon: "moon", Text: "Sleep now", Hint: "Ends its programs; files are kept", URL: sameURL(box, "/sleep"), Post: true}
 		stop    = views.Action{Icon: "stop", Text: "Stop", URL: sameURL(box, "/stop"), Post: true}
 		restart = views.Action{Icon: "restart", Text: "Restart", URL: sameURL(box, "/restart"), Post: true}
 		rest    = views.Action{Icon: "clock", Text: "Sleep settings…", URL: sameURL(box, "/rest"), Sheet: true}

@@ -54,6 +54,25 @@ func leftOf(t, now time.Time) views.Time {
 	return v
 }
 
+// untilOf is timeOf for a moment ahead, as a clock shows it: "18:28 UTC", "Sat 09:00 UTC" on another day, and with the date from
+// six days on. A script writes it in the reader's own zone.
+func untilOf(t, now time.Time) views.Time {
+	v := timeOf(t, now)
+	if v.Machine == "" {
+		return v
+	}
+	t, now = t.UTC(), now.UTC()
+	format := "15:04 MST"
+	switch {
+	case t.Sub(now) >= 6*24*time.Hour: // its weekday could be today's
+		format = "Mon 2 Jan " + format
+	case t.YearDay() != now.YearDay():
+		format = "Mon " + format
+	}
+	v.Form, v.Relative = views.UntilForm, t.Format(format)
+	return v
+}
+
 // lasted says how long something has lasted, in the nearest whole unit.
 func lasted(d time.Duration) string {
 	const day = 24 * time.Hour

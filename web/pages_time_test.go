@@ -55,6 +55,15 @@ func TestSpanAndAhead_SayHowLongAndWhen(t *testing.T) {
 			t.Errorf("%v ahead: %+v, want %q", ahead, got, want)
 		}
 	}
+	for ahead, want := range map[time.Duration]string{2 * time.Hour: "Mon 15:04", 24 * time.Hour: "Mon 15:04", 6 * 24 * time.Hour: "Mon 2 Jan 15:04"} {
+		at := now.Add(ahead).UTC()
+		if at.YearDay() == now.UTC().YearDay() {
+			want = "15:04"
+		}
+		if got := untilOf(at, now); got.Relative != at.Format(want+" MST") || got.Form != "until" {
+			t.Errorf("until in %v: %+v", ahead, got)
+		}
+	}
 	if leftOf(time.Time{}, now).Machine != "" || spanOf(time.Time{}, now).Machine != "" || aheadOf(time.Time{}, now).Machine != "" {
 		t.Error("no time is a time")
 	}

@@ -45,7 +45,7 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	row := p.row(ctx, box, progress)
 	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
-		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box), Still: s.still(box),
+		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(box), Still: s.still(box),
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Panes: s.arranged(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
 		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box), Volumes: s.volumes.volumeSign(box),
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ type reasonForm struct{ icon, short, bare, before string }
 var reasonForms = map[idle.Kind]reasonForm{
 	idle.Web:      {"globe", "requests", "a request", "request: "},
 	idle.Stream:   {"globe", "a stream", "an open stream or websocket", "an open stream or websocket: "},
-	idle.Terminal: {"terminal", "terminal", "a terminal with recent input or output", "a terminal with recent input or output: "},
+	idle.Terminal: {"terminal", "terminal", "a terminal in use", "a terminal in use: "},
 	idle.Exec:     {"code", "a command", "a command", "command: "},
 	idle.Files:    {"box", "files", "work on its files", "files: "},
 	idle.Held:     {"clock", "a hold", "a hold", "hold: "},
@@ -32,14 +33,49 @@ func formOf(k idle.Kind) reasonForm {
 }
 
 // shortReason is what uses a sandbox in a word or two, to go after "kept awake by".
-func shortReason(r idle.Reason) string { return formOf(r.Kind).short }
+func shortReason(r idle.Reason) string {
+	if r.Kind == idle.Terminal && r.More > 0 {
+		return strconv.Itoa(r.More+1) + " terminals"
+	}
+	return formOf(r.Kind).short
+}
+
+// gathered makes one reason of all terminals: their names tell nobody anything.
+func gathered(because []idle.Reason) (list []idle.Reason) {
+	for _, r := range because { // the oldest first
+		at := slices.IndexFunc(list, func(o idle.Reason) bool { return o.Kind == idle.Terminal })
+		switch {
+		case r.Kind != idle.Terminal:
+		case at < 0:
+			r.Detail = ""
+		default:
+			list[at].More++
+			list[at].Detail = strconv.Itoa(list[at].More+1) + " terminals in use"
+			continue
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// keptUntil is the end of what a person has begun with Keep awake, or zero.
+func keptUntil(because []idle.Reason) time.Time {
+	for _, r := range because {
+		if byHand(r) {
+			return r.Until
+		}
+	}
+	return time.Time{}
+}
+
+func byHand(r idle.Reason) bool { return r.Kind == idle.Held && r.Detail == keptByHand }
 
 // reasonText is what uses a sandbox in full.
 func reasonText(r idle.Reason) string {
 	switch form := formOf(r.Kind); {
 	case r.Detail == "":
 		return form.bare
-	case r.More > 0:
+	case r.More > 0 || byHand(r):
 		return r.Detail
 	case r.Kind == idle.Web && strings.HasPrefix(r.Detail, "port "):
 		return "a request to " + r.Detail
@@ -50,6 +86,7 @@ func reasonText(r idle.Reason) string {
 
 // keptBy says in a few words what keeps a sandbox awake: the oldest reason, and how many others there are.
 func keptBy(because []idle.Reason) string {
+	because = gathered(because)
 	text := "kept awake by " + shortReason(because[0])
 	if n := len(because) - 1; n > 0 {
 		text += " +" + strconv.Itoa(n)
@@ -59,6 +96,7 @@ func keptBy(because []idle.Reason) string {
 
 // allReasons names everything that uses a sandbox, for a tooltip.
 func allReasons(because []idle.Reason) string {
+	because = gathered(because)
 	texts := make([]string, len(because))
 	for i, r := range because {
 		texts[i] = reasonText(r)
@@ -70,6 +108,9 @@ func allReasons(because []idle.Reason) string {
 func stateNotes(box sandbox.Sandbox, o idle.Outlook, now time.Time) []views.Note {
 	switch box.State {
 	case sandbox.Running:
+		if until := keptUntil(o.Because); !until.IsZero() {
+			return []views.Note{{Text: "awake until", Time: untilOf(until, now)}}
+		}
 		if len(o.Because) > 0 {
 			return []views.Note{{Text: keptBy(o.Because)}}
 		}
@@ -112,13 +153,16 @@ func sleepsFirst(o idle.Outlook) bool {
 }
 
 // restView is the menu below the state of a sandbox's page.
-func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sandbox.Hold, now time.Time) views.Rest {
+func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, now time.Time) views.Rest {
 	if box.State != sandbox.Running && !box.State.Resting() {
 		return views.Rest{}
 	}
 	v := views.Rest{URL: sameURL(box, "/rest"), Metrics: metricsURL(box), Rule: restRule(r)}
 	if box.State == sandbox.Running {
 		v.Keep = sameURL(box, "/holds")
+		if r.FreezeAfter > 0 {
+			v.Rule += " Frozen programs pause, and continue at once when used."
+		}
 	}
 	switch {
 	case box.State == sandbox.Sleeping:
@@ -130,11 +174,8 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 		v.Notes = due("Sleeps", o.StopsAt, now)
 	case len(o.Because) > 0:
 		v.Title = "Kept awake by"
-		for _, reason := range o.Because {
-			v.Reasons = append(v.Reasons, views.Reason{
-				Icon: formOf(reason.Kind).icon, Text: reasonText(reason), Since: spanOf(reason.Since, now),
-				Until: aheadOf(heldUntil(reason, holds), now),
-			})
+		for _, reason := range gathered(o.Because) {
+			v.Reasons = append(v.Reasons, restReason(box, reason, now))
 		}
 	case o.FreezesAt.IsZero() && o.StopsAt.IsZero():
 		v.Title = "It never rests by itself"
@@ -153,14 +194,18 @@ func restSteps(o idle.Outlook, now time.Time) []views.Note {
 	return append(due("Freezes", o.FreezesAt, now), due("sleeps", o.StopsAt, now)...)
 }
 
-// heldUntil is when a hold that is a reason ends, or zero. A reason may be cut.
-func heldUntil(r idle.Reason, holds []sandbox.Hold) (until time.Time) {
-	for _, h := range holds {
-		if r.Kind == idle.Held && strings.HasPrefix(h.Reason, r.Detail) && h.Expires.After(until) {
-			until = h.Expires
-		}
+// restReason is one line of that menu.
+func restReason(box sandbox.Sandbox, r idle.Reason, now time.Time) views.Reason {
+	v := views.Reason{Icon: formOf(r.Kind).icon, Text: reasonText(r)}
+	if byHand(r) {
+		v.Until, v.Left, v.End = untilOf(r.Until, now), leftOf(r.Until, now), sameURL(box, "/holds/end")
+		return v
 	}
-	return until
+	v.Notes = []views.Note{{Text: "for", Time: spanOf(r.Since, now)}}
+	if !r.Until.IsZero() {
+		v.Notes = append(v.Notes, views.Note{Text: "ends", Time: aheadOf(r.Until, now)})
+	}
+	return v
 }
 
 // restRule says a sandbox's times of rest and who set them.

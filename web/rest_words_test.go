@@ -1,6 +1,7 @@
 package web
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -19,11 +20,12 @@ func TestReasonText_IsForAPerson(t *testing.T) {
 		{idle.Reason{Kind: idle.Web, Detail: "GET /lab"}, "requests", "request: GET /lab"},
 		{idle.Reason{Kind: idle.Web}, "requests", "a request"},
 		{idle.Reason{Kind: idle.Stream, Detail: "GET /events"}, "a stream", "an open stream or websocket: GET /events"},
-		{idle.Reason{Kind: idle.Terminal}, "terminal", "a terminal with recent input or output"},
-		{idle.Reason{Kind: idle.Terminal, Detail: "main"}, "terminal", "a terminal with recent input or output: main"},
+		{idle.Reason{Kind: idle.Terminal}, "terminal", "a terminal in use"},
+		{idle.Reason{Kind: idle.Terminal, Detail: "main"}, "terminal", "a terminal in use: main"},
 		{idle.Reason{Kind: idle.Exec, Detail: "npm test"}, "a command", "command: npm test"},
 		{idle.Reason{Kind: idle.Files}, "files", "work on its files"},
 		{idle.Reason{Kind: idle.Held, Detail: "nightly job"}, "a hold", "hold: nightly job"},
+		{idle.Reason{Kind: idle.Held, Detail: "Keep awake"}, "a hold", "Keep awake"},
 		{idle.Reason{Kind: idle.Work, Detail: "1.9 cores"}, "work", "work: 1.9 cores"},
 		{idle.Reason{Kind: "dream", Detail: "x"}, "dream", "dream: x"},
 	} {
@@ -56,6 +58,7 @@ func TestStateNotes_SayWhyAndWhatComesNext(t *testing.T) {
 	now := stageTime
 	in := func(d time.Duration) time.Time { return now.Add(d) }
 	terminal, hold := idle.Reason{Kind: idle.Terminal, Since: in(-time.Hour)}, idle.Reason{Kind: idle.Held, Since: in(-time.Minute)}
+	byAda := idle.Reason{Kind: idle.Held, Detail: "Keep awake", Since: in(-time.Minute), Until: in(4 * time.Hour)}
 	for _, c := range []struct {
 		name    string
 		state   sandbox.State
@@ -63,7 +66,9 @@ func TestStateNotes_SayWhyAndWhatComesNext(t *testing.T) {
 		want    string
 	}{
 		{"one reason", sandbox.Running, idle.Outlook{Because: []idle.Reason{terminal}}, "kept awake by terminal"},
-		{"many reasons", sandbox.Running, idle.Outlook{Because: []idle.Reason{hold, terminal, terminal}}, "kept awake by a hold +2"},
+		{"many reasons", sandbox.Running, idle.Outlook{Because: []idle.Reason{hold, terminal, terminal}}, "kept awake by a hold +1"},
+		{"two terminals", sandbox.Running, idle.Outlook{Because: []idle.Reason{terminal, terminal}}, "kept awake by 2 terminals"},
+		{"by a person", sandbox.Running, idle.Outlook{Because: []idle.Reason{terminal, byAda}}, "awake until " + stageTime.Add(4*time.Hour).UTC().Format("15:04 MST")},
 		{"both times", sandbox.Running, idle.Outlook{FreezesAt: in(12 * time.Minute), StopsAt: in(4 * time.Hour)}, "freezes in 12 min"},
 		{"never frozen", sandbox.Running, idle.Outlook{StopsAt: in(4 * time.Hour)}, "sleeps in 4 h"},
 		{"sleeps first", sandbox.Running, idle.Outlook{FreezesAt: in(4 * time.Hour), StopsAt: in(time.Hour)}, "sleeps in 1 h"},
@@ -85,21 +90,31 @@ func TestStateNotes_SayWhyAndWhatComesNext(t *testing.T) {
 func TestRestView_NamesEveryReasonWithItsTime(t *testing.T) {
 	now := stageTime
 	rest := sandbox.Resting{Rest: serverRest, FreezeFrom: sandbox.FromTemplate, StopFrom: sandbox.FromServer}
-	held := idle.Reason{Kind: idle.Held, Detail: "nightly job", Since: now.Add(-time.Minute)}
-	holds := []sandbox.Hold{
-		{Reason: "nightly job", Expires: now.Add(time.Hour)}, {Reason: "other", Expires: now.Add(5 * time.Hour)},
-		{Reason: "nightly job", Expires: now.Add(2 * time.Hour)},
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	because := []idle.Reason{
+		{Kind: idle.Terminal, Detail: "main", Since: at(-3 * time.Hour)},
+		{Kind: idle.Held, Detail: "nightly job", Since: at(-time.Minute), Until: at(2 * time.Hour)},
+		{Kind: idle.Held, Detail: "Keep awake", Since: at(-time.Minute), Until: at(3 * time.Hour)},
+		{Kind: idle.Terminal, Detail: "2", Since: at(-time.Minute)},
 	}
 	box := sandbox.Sandbox{Name: "lab", State: sandbox.Running}
-	v := restView(box, idle.Outlook{Because: []idle.Reason{held}}, rest, holds, now)
-	if v.Title != "Kept awake by" || len(v.Reasons) != 1 || v.Reasons[0].Since.Relative != "1 min" || v.Reasons[0].Until.Relative != "in 2 h" {
-		t.Errorf("got %+v", v)
+	v := restView(box, idle.Outlook{Because: because}, rest, now)
+	if v.Title != "Kept awake by" || len(v.Reasons) != 3 {
+		t.Fatalf("got %+v", v)
 	}
-	v = restView(box, idle.Outlook{FreezesAt: now.Add(time.Minute), StopsAt: now.Add(time.Hour)}, rest, nil, now)
+	for i, want := range []string{"2 terminals in use for 3 h", "hold: nightly job for 1 min · ends in 2 h"} {
+		if got := v.Reasons[i].Text + " " + line(v.Reasons[i].Notes); got != want || v.Reasons[i].End != "" {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if r := v.Reasons[2]; r.Text != "Keep awake" || r.Left.Relative != "3 h" || r.Until.Form != views.UntilForm || !strings.HasPrefix(r.End, "/sandboxes/lab/holds/end?") {
+		t.Errorf("got %+v", r)
+	}
+	v = restView(box, idle.Outlook{FreezesAt: now.Add(time.Minute), StopsAt: now.Add(time.Hour)}, rest, now)
 	if v.Title != "Nothing uses it now" || line(v.Notes) != "Freezes in 1 min · sleeps in 1 h" {
 		t.Errorf("got %+v", v)
 	}
-	v = restView(box, idle.Outlook{FreezesAt: now.Add(2 * time.Hour), StopsAt: now.Add(time.Hour)}, rest, nil, now)
+	v = restView(box, idle.Outlook{FreezesAt: now.Add(2 * time.Hour), StopsAt: now.Add(time.Hour)}, rest, now)
 	if line(v.Notes) != "Sleeps in 1 h" {
 		t.Errorf("it never gets to freeze: %+v", v)
 	}
@@ -107,7 +122,7 @@ func TestRestView_NamesEveryReasonWithItsTime(t *testing.T) {
 		sandbox.Frozen: "Frozen", sandbox.Asleep: "Asleep", sandbox.Sleeping: "Going to sleep", sandbox.Running: "It never rests by itself",
 		sandbox.Stopped: "", sandbox.Creating: "", sandbox.Failed: "",
 	} {
-		v := restView(sandbox.Sandbox{Name: "lab", State: state}, idle.Outlook{}, rest, nil, now)
+		v := restView(sandbox.Sandbox{Name: "lab", State: state}, idle.Outlook{}, rest, now)
 		if v.Title != want || (v.URL == "") != (want == "") {
 			t.Errorf("%s: %+v", state, v)
 		}

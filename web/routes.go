@@ -362,6 +362,7 @@ func (s *Server) sandboxPages() []route {
 		{get, "/sandboxes/:name/rest", signedIn, page(s.rest.pageRest)},
 		{post, "/sandboxes/:name/rest", signedIn, form(s.rest.submitRest, s.rest.againRest)},
 		{post, "/sandboxes/:name/holds", signedIn, form(s.rest.submitKeep, s.rest.againKeep)},
+		{post, "/sandboxes/:name/holds/end", signedIn, form(s.rest.submitEndKept, nil)},
 		{post, "/sandboxes/:name/holds/:id/revoke", signedIn, form(s.rest.submitRevokeHold, nil)},
 		{get, "/sandboxes/:name/size", signedIn, page(s.size.pageSize)},
 		{post, "/sandboxes/:name/size", signedIn, form(s.size.submitSize, s.size.againSize)},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -94,6 +95,31 @@ func parseSpan(text string) (time.Duration, error) {
 		return 0, bad
 	}
 	return d, nil
+}
+
+// spanPart is a number with its unit, as people write it.
+var spanPart = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)[\s,]*`)
+
+// enteredSpan reads a length of time as people write it into a form: "12 hours", "90 min", "3 days", "1h30m".
+func enteredSpan(text string) (time.Duration, error) {
+	bad := fmt.Errorf("%.40q is no length of time", text)
+	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+	left, sum := strings.ToLower(strings.TrimSpace(text)), 0.0
+	if left == "" {
+		return 0, bad
+	}
+	for left != "" {
+		part := spanPart.FindStringSubmatch(left)
+		if part == nil {
+			return 0, bad
+		}
+		n, err := strconv.ParseFloat(part[1], 64)
+		if sum += n * float64(units[part[2][0]]); err != nil || sum > math.MaxInt64/2 {
+			return 0, bad
+		}
+		left = left[len(part[0]):]
+	}
+	return time.Duration(sum), nil
 }
 
 func unquote(b []byte) string {

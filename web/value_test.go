@@ -32,6 +32,22 @@ func TestSpan_ReadsSecondsAndTexts(t *testing.T) {
 	}
 }
 
+func TestEnteredSpan_ReadsWhatPeopleWrite(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"12 hours": 12 * time.Hour, "12 h": 12 * time.Hour, "12h": 12 * time.Hour, " 90 min ": 90 * time.Minute, "90 minutes": 90 * time.Minute,
+		"3 Days": 72 * time.Hour, "1 day": 24 * time.Hour, "1h30m": 90 * time.Minute, "1 day, 12 hours": 36 * time.Hour, "1.5h": 90 * time.Minute, "90s": 90 * time.Second, "1 week": 168 * time.Hour,
+	} {
+		if got, err := enteredSpan(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "12", "h", "soon", "2 months", "3 years", "-1h", "5 m 3", "500ms", "99999999999999999999 days"} {
+		if got, err := enteredSpan(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 func TestMemory_ReadsBytesAndTexts(t *testing.T) {
 	for text, want := range map[string]int64{
 		`536870912`: 512 << 20, `"512MiB"`: 512 << 20, `"512m"`: 512 << 20, `"2g"`: 2 << 30, `"1.5GiB"`: 3 << 29, `null`: 0,

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"golang.org/x/sync/errgroup"
 )
@@ -344,6 +346,7 @@ func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 		p.does("open the page", chromedp.Navigate("http://"+s.host("3000-lab")+"/the/page?x=1#part"))
 		p.sees("the page it asked for", `document.querySelector("h1")?.innerText.startsWith("Here is 3000-lab") && location.pathname + location.search + location.hash === "/the/page?x=1#part"`)
 	}
+	p.keepsAwakeAndSleeps(s)
 	s.sleeps("lab", "asleep")
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
 	p.sees("that it is asleep", `document.body.innerText.toLowerCase().includes("asleep")`)
@@ -351,6 +354,41 @@ func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 		t.Errorf("opening its page made it %s", state)
 	}
 	p.pictures("workspace-asleep")
+}
+
+// places is a script that gives where the buttons of the workspace's header are, by their words.
+const places = `Object.fromEntries([...document.querySelectorAll(".bar :is(a, button, summary)")]
+	.filter((e) => !e.closest(".menu-list, #ws-state") && e.checkVisibility({visibilityProperty: true}))
+	.map((e) => [(e.ariaLabel ?? e.textContent).replace(/[\d\s]+/g, ""), Math.round(e.getBoundingClientRect().left)]))`
+
+// keepsAwakeAndSleeps keeps a sandbox awake until tomorrow in the person's zone, and puts it to sleep all the same.
+func (p *person) keepsAwakeAndSleeps(s *server) {
+	p.t.Helper()
+	p.does("live in Tokyo", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tokyo"})
+		return chromedp.Void{}, err
+	})
+	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	p.sees("that a port is open", `document.querySelector("#ws-ports .count")?.textContent === "1"`)
+	p.runs("open the menu of its state", `document.querySelector("#ws-state summary").click()`)
+	p.runs("keep it awake until tomorrow", `document.querySelector("#ws-state [value=tomorrow]").click()`)
+	p.sees("until when", `/awake until\s+\w{3} 09:00/.test(document.querySelector("#ws-state .at-why").textContent) && document.querySelector("#ws-state [open] .rest-kept") !== null`)
+	p.pictures("workspace-keep-awake")
+	p.runs("open any other time", `[...document.querySelectorAll(".keep-times a")].at(-1).click()`)
+	p.sees("the field that it asks for", `document.activeElement.id === "keep-for" && document.querySelector("#ws-state [open]") === null`)
+	p.pictures("rest-custom")
+	p.runs("close it", `document.querySelector("[data-sheet-close]").click(); document.activeElement.blur()`)
+	p.runs("remember where the buttons are", `window.before = `+places)
+	p.runs("put it to sleep", `document.querySelector("#ws-acts > form button").click()`)
+	p.sees("that it sleeps", `document.querySelector("#ws-state .state-word").textContent === "Asleep" && document.querySelector("#ws-still button") !== null`)
+	p.settles()
+	if moved := p.reads(`((after) => ["Share", "Ports"].filter((k) => !(k in after)).concat(Object.keys(after).filter((k) => k in before && after[k] !== before[k])))(` + places + `)`); moved != "" {
+		p.t.Errorf("asleep, the header has moved or lost %s: %s, before %s", moved, p.reads("JSON.stringify("+places+")"), p.reads("JSON.stringify(before)"))
+	}
+	var left struct{ Holds []any }
+	if s.call("GET", "/sandboxes/lab/holds", nil, &left); len(left.Holds) > 0 {
+		p.t.Errorf("Sleep now has left %v", left.Holds)
+	}
 }
 
 // TestRest_TheLastStateIsToldOfWhatWasDeleted asks for a sandbox that is gone, which nothing brings back.

@@ -15,9 +15,9 @@ func (t *Tracker) hold(one Hold) bool {
 		return false
 	}
 	c.holds = append(c.holds, one)
-	told := c.appears(Held.bit(), now)
+	c.appears(Held.bit(), now)
 	c.mu.Unlock()
-	t.tell(one.SandboxID, told)
+	t.tell(one.SandboxID, true) // also when there was one: a person who sets it waits to see its end
 	return true
 }
 
@@ -25,12 +25,13 @@ func (t *Tracker) hold(one Hold) bool {
 func (t *Tracker) rehold(one Hold) bool {
 	now := time.Now()
 	c := t.lock(one.SandboxID, now)
-	defer c.mu.Unlock()
 	c.expire(now)
 	at := slices.IndexFunc(c.holds, func(h Hold) bool { return h.ID == one.ID })
 	if at >= 0 {
 		c.holds[at] = one
 	}
+	c.mu.Unlock()
+	t.tell(one.SandboxID, at >= 0)
 	return at >= 0
 }
 
@@ -38,13 +39,15 @@ func (t *Tracker) rehold(one Hold) bool {
 func (t *Tracker) unhold(one Hold) {
 	now := time.Now()
 	c := t.lock(one.SandboxID, now)
-	defer c.mu.Unlock()
 	c.expire(now)
 	before := len(c.holds)
 	c.holds = slices.DeleteFunc(c.holds, func(h Hold) bool { return h.ID == one.ID })
-	if len(c.holds) < before {
+	ended := len(c.holds) < before
+	if ended {
 		c.stamp(now, byNone)
 	}
+	c.mu.Unlock()
+	t.tell(one.SandboxID, ended)
 }
 
 // holdsOf gives the holds of a sandbox which have not expired, the oldest first.

@@ -15,7 +15,7 @@ const shownHolds = 8
 func heldReasons(holds []sandbox.Hold) []Reason {
 	var found []Reason
 	for _, h := range holds {
-		found = merge(found, Reason{Kind: Held, Detail: h.Reason, Since: h.Created}, maxHolds)
+		found = merge(found, Reason{Kind: Held, Detail: h.Reason, Since: h.Created, Until: h.Expires}, maxHolds)
 	}
 	if len(found) <= shownHolds {
 		return found

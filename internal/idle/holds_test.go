@@ -58,6 +58,21 @@ func TestHolds_BoundsSayWhichFieldIsWrong(t *testing.T) {
 	})
 }
 
+// TestHolds_AreToldWhenOneChanges keeps a page that shows their ends up to date.
+func TestHolds_AreToldWhenOneChanges(t *testing.T) {
+	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
+		sub := w.tracker.Subscribe()
+		defer sub.Close()
+		one := ""
+		for _, do := range []func(){func() { one = w.place("one", time.Hour) }, func() { w.renew(one, 2*time.Hour) }, func() { w.revoke(one) }, func() { w.place("again", time.Hour) }} {
+			do()
+			if got := drain(sub); got != 1 {
+				t.Errorf("%d changes, want 1", got)
+			}
+		}
+	})
+}
+
 func TestHolds_AtMost32OfOneSandbox(t *testing.T) {
 	held(t, func(t *testing.T, w *world, holds *idle.Holds) {
 		w.add("other", catalog.Rest{})
@@ -218,6 +233,9 @@ func TestStatus_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, counts); diff != "" {
 			t.Errorf("reasons of each kind differ (-want +got):\n%s", diff)
+		}
+		if end := w.began.Add(16*time.Second + time.Hour); !got[3].Until.Equal(end) { // of the later of two with the same words
+			t.Errorf("job 3 lasts until %s, want %s", got[3].Until, end)
 		}
 		last := idle.Reason{Kind: idle.Held, Detail: "and 8 more holds", Since: w.began.Add(8 * time.Second), More: 8}
 		if diff := cmp.Diff(last, got[8]); diff != "" || got[0].Detail != "job 0" || got[7].Detail != "job 7" {

@@ -70,7 +70,8 @@ type Reason struct {
 	Kind   Kind
 	Detail string // one line of at most 120 bytes without control characters; it may be a stranger's words
 	Since  time.Time
-	More   int // how many it stands for that are not named, which Detail says; else 0
+	Until  time.Time // when it ends by itself; zero where that is not known
+	More   int       // how many it stands for that are not named, which Detail says; else 0
 }
 
 // Status is what the tracker knows of a sandbox at one moment.

@@ -81,6 +81,7 @@ func merge(found []Reason, r Reason, limit int) []Reason {
 			if r.Since.Before(found[i].Since) {
 				found[i].Since = r.Since
 			}
+			found[i].Until = later(found[i].Until, r.Until)
 			return found
 		}
 	}

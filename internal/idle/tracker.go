@@ -151,7 +151,7 @@ func (t *Tracker) Status(id string) Status {
 }
 
 // Subscribe gives a Change whenever a kind of use appears (at once) or disappears (with the reaper's next pass) in a
-// sandbox, at most once a second for each. The caller must Close it.
+// sandbox, at most once a second for each; and whenever a hold is placed, renewed or revoked. The caller must Close it.
 func (t *Tracker) Subscribe() *event.Subscription[Change] { return t.bus.Subscribe() }
 
 func (t *Tracker) tell(id string, changed bool) {

@@ -35,7 +35,7 @@ export function rank(commands, query, limit) {
 
 function textOf(element) {
   const copy = element.cloneNode(true);
-  for (const e of copy.querySelectorAll(".key, .visually-hidden, svg, .end")) e.remove();
+  for (const e of copy.querySelectorAll(".key, .visually-hidden, svg, .end, .menu-hint")) e.remove();
   return copy.textContent.replace(/\s+/g, " ").trim();
 }
 

@@ -1,4 +1,4 @@
-// Puts the browser's time zone into the form of a new schedule, and offers all zones that it knows.
+// Puts the browser's time zone into the forms that ask for one, and offers all zones that it knows.
 function fill() {
   for (const list of document.querySelectorAll("[data-zones]:empty")) {
     list.append(...["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => new Option(zone)));
@@ -14,4 +14,4 @@ function fill() {
 }
 
 fill();
-document.addEventListener("htmx:load", fill);
+for (const kind of ["htmx:load", "sandboxd:parts"]) document.addEventListener(kind, fill);

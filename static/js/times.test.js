@@ -43,6 +43,14 @@ test("what is left ends at nothing", () => {
   assert.equal(left(-2), "0 s");
 });
 
+test("the end of something is a time of day here, with the day when that is another", () => {
+  const noon = new Date(2026, 10, 27, 12).getTime(); // a Friday
+  const until = (...at) => relative(new Date(2026, ...at).getTime(), noon, "until");
+  assert.equal(until(10, 27, 18, 28), "18:28");
+  assert.equal(until(10, 28, 9, 0), "Sat 09:00");
+  assert.equal(until(11, 4, 11, 5), "Fri 4 Dec 11:05");
+});
+
 test("due times are never in the past", () => {
   const due = (seconds) => relative(now + seconds * 1000, now, "ahead");
   assert.equal(due(720), "in 12 min");
