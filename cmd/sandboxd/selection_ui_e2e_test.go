@@ -210,7 +210,20 @@ func TestTerminal_SelectsAndCopiesAsNativeOnes(t *testing.T) {
 	t.Run("what the mouse selects is copied", func(t *testing.T) { p.on(t).selects(s) })
 	t.Run("programs that ask for the mouse get it", func(t *testing.T) { p.on(t).givesTheMouse() })
 	t.Run("a program asks once for the clipboard", func(t *testing.T) { p.on(t).asksForTheClipboard() })
+	t.Run("a scale that is only emulated shows the text", func(t *testing.T) { p.on(t).emulatesAScale() })
 	t.Run("a sandbox's own host has the same terminal", func(t *testing.T) { p.on(t).opensTheHost(s) })
+}
+
+// emulatesAScale has two device pixels for one of the page, as developer tools emulate it. The browser's ResizeObserver does not
+// know of it, so that WebGL would draw into a corner.
+func (p *person) emulatesAScale() {
+	const webgl = shownScreen + `.querySelector(".xterm-screen canvas:not(.xterm-link-layer)")`
+	p.types("clear; echo painted-$((6*7))")
+	p.sees("it drawn with WebGL", webgl+` !== null && `+showsLine("painted-42"))
+	p.does("emulate", chromedp.EmulateViewport(1200, 760, chromedp.EmulateScale(2)))
+	p.sees("it drawn without", `devicePixelRatio === 2 && `+webgl+` === null && `+shownScreen+`.querySelector(".xterm-rows")?.innerText.includes("painted-42")`)
+	p.picture("terminal-emulated-scale", "desktop")
+	p.resize("desktop", "light")
 }
 
 // opensTheHost looks at the terminal on the sandbox's own host.

@@ -20,6 +20,7 @@ import { PathLinks } from "./path_links.js";
 import * as protocol from "./protocol.js";
 import { newScreen } from "./screen.js";
 import { plainText } from "./sequences.js";
+import { drawWithWebGL } from "./webgl.js";
 import { linesOf, Wheel } from "./wheel.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
@@ -269,17 +270,12 @@ class MountedTerminal {
     this.fit();
   }
 
-  // #useWebGL draws with WebGL where that works. Its code is large, so the first screen does without. After a lost context (pages
-  // have a limited number) it is not used again.
+  // #useWebGL: its code is large, so the first screen does without.
   async #useWebGL() {
     if (this.#webgl) return;
     this.#webgl = true;
     try {
-      const { WebglAddon } = await import("@xterm/addon-webgl");
-      if (this.#away.signal.aborted) return;
-      const drawing = new WebglAddon();
-      drawing.onContextLoss(() => drawing.dispose());
-      this.screen.loadAddon(drawing);
+      await drawWithWebGL(this.screen, { gone: () => this.#away.signal.aborted, gaveUp: () => this.fit() });
       this.fit();
     } catch {
       // Without WebGL, or without its code, it is drawn as before.
