@@ -4,6 +4,7 @@ import { onResume } from "../js/page_lifecycle.js";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
 import { button, command, download, h, icon, keyName } from "../js/dom.js";
+import { lastPane } from "../js/last_pane.js";
 import { throttle } from "../js/timers.js";
 import { iconOf } from "../files/kinds.js";
 import { menuButton, openMenu } from "../files/menu.js";
@@ -122,6 +123,7 @@ class SandboxEditor extends HTMLElement {
     }
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
     if (first) await this.#show(first, { keepFocus: true, held: first.path === crashed });
+    if (lastPane() === "editor" && document.activeElement === document.body) this.#shown?.focus();
   }
 
   // owner is the key of browser storage: the user and this sandbox.
