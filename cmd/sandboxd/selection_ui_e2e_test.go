@@ -192,13 +192,16 @@ func (p *person) asksForTheClipboard() {
 	p.types(put("unasked"))
 	p.sees("the next without a question", fmt.Sprintf(clipboardHas, "unasked")+` && `+askedToCopy+` === ""`)
 	p.does("open the menu", chromedp.Click(`.terminal-menu summary`))
-	p.sees("that it may", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Programs may copy")).querySelector("input").checked`)
+	p.sees("that it may", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Let programs set the clipboard")).querySelector("input").checked`)
 	p.pictures("terminal-menu")
-	p.runs("forbid it", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Programs may copy")).querySelector("input").click()`)
+	p.runs("forbid it", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Let programs set the clipboard")).querySelector("input").click()`)
 	p.runs("focus the terminal", `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`)
 	p.types(put("forbidden") + `; echo put-$((6*7))`)
 	p.sees("that it is over", showsLine("put-42"))
 	p.sees("the clipboard as it was, and no question", fmt.Sprintf(clipboardHas, "unasked")+` && `+askedToCopy+` === ""`)
+	p.runs("paste by the menu", `[...document.querySelectorAll(".terminal-menu button")].find((b) => b.textContent.startsWith("Paste")).click()`)
+	p.sees("what was in the clipboard", `document.querySelector("sandbox-terminals").text().some((l) => l.endsWith("$ unasked"))`)
+	p.presses("c", "KeyC", 67, ctrlKey)
 }
 
 // TestTerminal_SelectsAndCopiesAsNativeOnes uses a real mouse and the browser's own clipboard.
