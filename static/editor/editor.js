@@ -103,8 +103,8 @@ class SandboxEditor extends HTMLElement {
     for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#noteUse(), { capture: true, passive: true, signal });
   }
 
-  #openRequested({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
-    this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes }, pin, keepFocus });
+  #openRequested({ encoded, path, line, column, bytes, match, pin = true, keepFocus = false }) {
+    this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes, match }, pin, keepFocus });
   }
 
   async #start() {
