@@ -54,6 +54,18 @@ func TestSource_ExactlyTheScriptsAreExecutable(t *testing.T) {
 	}
 }
 
+// tmux wraps longer lines in a narrow pane, and what scrolls away of them is missing when the pane is wide again.
+func TestSource_WelcomesFitNarrowTerminals(t *testing.T) {
+	const most = 38
+	for name, text := range files(t, os.DirFS("sandbox")) {
+		for _, line := range strings.Split(text, "\n") {
+			if filepath.Base(name) == "welcome" && len(line) > most {
+				t.Errorf("%s: longer than %d characters: %s", name, most, line)
+			}
+		}
+	}
+}
+
 // The two notebook templates share layers only while these are the same, byte for byte.
 func TestSource_SharedFilesAreTheSame(t *testing.T) {
 	all := files(t, os.DirFS("sandbox"))

@@ -450,7 +450,7 @@ func page(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = paletteButton().Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = paletteButton("Ctrl+K").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -77,6 +77,9 @@ func (s *fileHandlers) statFile(ctx context.Context, r *request, h access.Handle
 		stat = s.cfg.Files.Glance().Stat
 	}
 	e, err := stat(ctx, h, path)
+	if fault.Is(err, fault.NotFound) && r.query("missing") == "empty" {
+		return reply{status: http.StatusNoContent}, nil
+	}
 	if err != nil {
 		return reply{}, err
 	}

@@ -399,6 +399,14 @@ func TestFiles_AQueryThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
+// The terminal asks for many words that may be paths: each 404 would be an error in the browser's console.
+func TestFiles_AMissingOneIsNoErrorWhereThatIsAskedFor(t *testing.T) {
+	w := newFilesWorld(t)
+	w.call("ada", "GET", labFiles+"?path=missing&stat=true&missing=empty", "").is(204)
+	w.call("ada", "GET", labFiles+"?path=notes.txt&stat=true&missing=empty", "").is(200)
+	w.call("ada", "GET", labFiles+"?path=missing&stat=true", "").problem(404, "not_found", "")
+}
+
 func TestFiles_ARefreshWakesNothing(t *testing.T) {
 	w := newFilesWorld(t)
 	w.call("ada", "GET", labFiles+"?path=notes.txt&stat=true&refresh=true", "").is(200)

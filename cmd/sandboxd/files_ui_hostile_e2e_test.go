@@ -175,12 +175,14 @@ func (p *filesPage) findsAndGoesToALine() {
 	p.puts("src/long.txt", strings.Repeat("nothing here\n", 300)+"ü the needle\n"+strings.Repeat("nor here\n", 300))
 	p.focuses()
 	p.keys("f", chromedp.ModifierCtrl)
-	p.runs("look into files", `[...document.querySelectorAll(".find-how .chip")][1].click()`)
+	p.does("look for names", chromedp.Click(`.find-how [data-mode="names"]`))
 	p.inserts("needle")
+	p.sees("that no file has it as its name", says(`document.querySelector(".find-note").innerText`, "No results"))
+	p.does("look into files", chromedp.Click(".find-note .link"))
 	p.sees("the line", says(`document.querySelector(".find-results").innerText`, "ü the needle"))
 	p.pictures("files-find")
 	p.does("open it", chromedp.Click(".find-row.line"))
-	p.sees("the very place", says(`document.querySelector(".editor-status")?.innerText`, "Ln 301, Col 7"))
+	p.sees("the very place", says(`document.querySelector(".editor-status")?.innerText`, "Ln 301, Col 13 (6 selected)"))
 	p.runs("back to the tree", `document.querySelector("sandbox-files").setView("tree")`)
 }
 

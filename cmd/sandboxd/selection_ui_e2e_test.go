@@ -192,13 +192,16 @@ func (p *person) asksForTheClipboard() {
 	p.types(put("unasked"))
 	p.sees("the next without a question", fmt.Sprintf(clipboardHas, "unasked")+` && `+askedToCopy+` === ""`)
 	p.does("open the menu", chromedp.Click(`.terminal-menu summary`))
-	p.sees("that it may", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Programs may copy")).querySelector("input").checked`)
+	p.sees("that it may", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Let programs set the clipboard")).querySelector("input").checked`)
 	p.pictures("terminal-menu")
-	p.runs("forbid it", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Programs may copy")).querySelector("input").click()`)
+	p.runs("forbid it", `[...document.querySelectorAll(".terminal-menu label")].find((l) => l.innerText.includes("Let programs set the clipboard")).querySelector("input").click()`)
 	p.runs("focus the terminal", `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`)
 	p.types(put("forbidden") + `; echo put-$((6*7))`)
 	p.sees("that it is over", showsLine("put-42"))
 	p.sees("the clipboard as it was, and no question", fmt.Sprintf(clipboardHas, "unasked")+` && `+askedToCopy+` === ""`)
+	p.runs("paste by the menu", `[...document.querySelectorAll(".terminal-menu button")].find((b) => b.textContent.startsWith("Paste")).click()`)
+	p.sees("what was in the clipboard", `document.querySelector("sandbox-terminals").text().some((l) => l.endsWith("$ unasked"))`)
+	p.presses("c", "KeyC", 67, ctrlKey)
 }
 
 // TestTerminal_SelectsAndCopiesAsNativeOnes uses a real mouse and the browser's own clipboard.
@@ -210,7 +213,20 @@ func TestTerminal_SelectsAndCopiesAsNativeOnes(t *testing.T) {
 	t.Run("what the mouse selects is copied", func(t *testing.T) { p.on(t).selects(s) })
 	t.Run("programs that ask for the mouse get it", func(t *testing.T) { p.on(t).givesTheMouse() })
 	t.Run("a program asks once for the clipboard", func(t *testing.T) { p.on(t).asksForTheClipboard() })
+	t.Run("a scale that is only emulated shows the text", func(t *testing.T) { p.on(t).emulatesAScale() })
 	t.Run("a sandbox's own host has the same terminal", func(t *testing.T) { p.on(t).opensTheHost(s) })
+}
+
+// emulatesAScale has two device pixels for one of the page, as developer tools emulate it. The browser's ResizeObserver does not
+// know of it, so that WebGL would draw into a corner.
+func (p *person) emulatesAScale() {
+	const webgl = shownScreen + `.querySelector(".xterm-screen canvas:not(.xterm-link-layer)")`
+	p.types("clear; echo painted-$((6*7))")
+	p.sees("it drawn with WebGL", webgl+` !== null && `+showsLine("painted-42"))
+	p.does("emulate", chromedp.EmulateViewport(1200, 760, chromedp.EmulateScale(2)))
+	p.sees("it drawn without", `devicePixelRatio === 2 && `+webgl+` === null && `+shownScreen+`.querySelector(".xterm-rows")?.innerText.includes("painted-42")`)
+	p.picture("terminal-emulated-scale", "desktop")
+	p.resize("desktop", "light")
 }
 
 // opensTheHost looks at the terminal on the sandbox's own host.

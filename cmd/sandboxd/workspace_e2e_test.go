@@ -187,7 +187,10 @@ func (p *person) arranges(s *server) {
 // findsByName opens a file by its name and runs a command, both by key, beside a terminal that keeps the keys of its shell.
 func (p *person) findsByName() {
 	const open = `document.querySelector("#palette")?.open === true`
+	const keys, width = `document.querySelector(".palette-button .key").textContent`, `document.querySelector(".palette-button").offsetWidth`
 	p.runs("focus the terminal", focusTerminal)
+	p.sees("the keys that a terminal leaves", keys+` === "Ctrl ⇧ K"`)
+	before := p.number(width)
 	p.presses("k", "KeyK", 75, ctrlKey)
 	p.presses("P", "KeyP", 80, ctrlKey|shiftKey)
 	p.sees("the names of files", open+` && document.querySelector("#palette").innerText.includes("app.js")`)
@@ -196,9 +199,12 @@ func (p *person) findsByName() {
 	p.pictures("workspace-quick-open")
 	p.presses("Enter", "Enter", 13, 0)
 	p.sees("its line in the editor", `document.querySelector("sandbox-editor .cm-activeLine")?.innerText.trim() === "four" && document.activeElement?.matches(".cm-content")`)
-	if width := p.number(`document.querySelector("sandbox-editor").offsetWidth`); width < 600 {
-		p.t.Errorf("the editor is %v wide", width)
+	if wide := p.number(`document.querySelector("sandbox-editor").offsetWidth`); wide < 600 {
+		p.t.Errorf("the editor is %v wide", wide)
 	}
+	p.sees("the keys of the rest of the page, in as much room", keys+fmt.Sprintf(` === "Ctrl K" && %s === %v`, width, before))
+	p.reloads()
+	p.sees("the focus in the editor again", promptShown+` && document.activeElement?.matches(".cm-content")`)
 	p.presses("b", "KeyB", 66, ctrlKey)
 	p.sees("the files hidden", panesShown+` === "editor terminal"`)
 	p.presses("b", "KeyB", 66, ctrlKey)

@@ -171,12 +171,14 @@ export class Code {
   }
 
   // goTo moves the cursor to a line and column, both from 1. The column counts characters, or bytes.
-  goTo({ line, column = 1, bytes = false }) {
+  // A match that is still there is selected.
+  goTo({ line, column = 1, bytes = false, match = "" }) {
     const { doc } = this.view.state;
     const at = doc.line(Math.max(1, Math.min(line, doc.lines)));
     if (bytes) column = new TextDecoder().decode(new TextEncoder().encode(at.text).subarray(0, Math.max(0, column - 1))).length + 1;
     const pos = Math.min(at.from + Math.max(0, column - 1), at.to);
-    this.view.dispatch({ selection: EditorSelection.cursor(pos), effects: EditorView.scrollIntoView(pos, { y: "center" }) });
+    const end = doc.sliceString(pos, pos + match.length) === match ? pos + match.length : pos;
+    this.view.dispatch({ selection: EditorSelection.range(pos, end), effects: EditorView.scrollIntoView(pos, { y: "center" }) });
   }
 
   // mark marks lines with mistakes: {line, message}, from 1; a line of 0 is the whole file, and is marked at its first one.

@@ -4,6 +4,7 @@ import { onResume } from "../js/page_lifecycle.js";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
 import { button, command, download, h, icon, keyName } from "../js/dom.js";
+import { lastPane } from "../js/last_pane.js";
 import { throttle } from "../js/timers.js";
 import { iconOf } from "../files/kinds.js";
 import { menuButton, openMenu } from "../files/menu.js";
@@ -102,8 +103,8 @@ class SandboxEditor extends HTMLElement {
     for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#noteUse(), { capture: true, passive: true, signal });
   }
 
-  #openRequested({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
-    this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes }, pin, keepFocus });
+  #openRequested({ encoded, path, line, column, bytes, match, pin = true, keepFocus = false }) {
+    this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes, match }, pin, keepFocus });
   }
 
   async #start() {
@@ -122,6 +123,7 @@ class SandboxEditor extends HTMLElement {
     }
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
     if (first) await this.#show(first, { keepFocus: true, held: first.path === crashed });
+    if (lastPane() === "editor" && document.activeElement === document.body) this.#shown?.focus();
   }
 
   // owner is the key of browser storage: the user and this sandbox.

@@ -72,7 +72,7 @@ export class Tab {
     });
   }
 
-  // load reads the file; await loading to join a load in progress. at: {line, column, bytes} to go to; source: do not render
+  // load reads the file; await loading to join a load in progress. at: {line, column, bytes, match} to go to; source: do not render
   // a preview.
   load(at = {}) {
     this.loading = this.#load(at);

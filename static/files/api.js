@@ -113,6 +113,12 @@ export class Files {
     return this.json(this.#at(`:${verb}`), { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...options });
   }
 
+  // find returns the entry of a path, or null when there is none. The browser's console shows no error then.
+  async find(path) {
+    const entry = await this.json(this.url(path, { stat: "true", missing: "empty", refresh: "true" }));
+    return entry && entryOf(entry);
+  }
+
   // stat returns an entry with its ETag. quiet is for automatic refreshes: it does not count as use of the sandbox and never
   // wakes it.
   stat(path, { quiet, ...options } = {}) {

@@ -4,7 +4,7 @@ import { announce } from "../js/announce.js";
 import { button, h, icon } from "../js/dom.js";
 import { debounce } from "../js/timers.js";
 import { iconOf } from "./kinds.js";
-import { lineOf, nameElement, pieces, textElement } from "./names.js";
+import { leadOf, lineOf, nameElement, pieces, textElement } from "./names.js";
 import { baseOf, canonical, encodePath, parentOf, relative, tidy } from "./paths.js";
 import { count } from "./format.js";
 
@@ -17,6 +17,11 @@ function foundOf(result) {
   return { ...result, path: result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path) };
 }
 
+const modes = {
+  content: { title: "Contents", placeholder: "Find in files", other: "names" },
+  names: { title: "Names", placeholder: "Name or *.go", other: "content" },
+};
+
 export class FindView {
   #away = new AbortController();
   #groups = new Map();
@@ -25,8 +30,8 @@ export class FindView {
   // owner: {files, home, open(path, {line, column}), reveal(path), close()}
   constructor(owner) {
     this.owner = owner;
-    this.field = h("input", { class: "input", type: "search", placeholder: "Find files…", "aria-label": "Find", spellcheck: "false", autocapitalize: "off", maxlength: "1000", "data-focus": true });
-    this.modes = ["names", "content"].map((mode) => h("button", { class: "chip", type: "button", "aria-pressed": String(mode === "names"), click: () => this.setMode(mode) }, mode === "names" ? "Names" : "Contents"));
+    this.field = h("input", { class: "input", type: "search", "aria-label": "Find", spellcheck: "false", autocapitalize: "off", maxlength: "1000", "data-focus": true });
+    this.modes = Object.keys(modes).map((mode) => h("button", { class: "chip", type: "button", "data-mode": mode, click: () => this.setMode(mode) }, modes[mode].title));
     this.case = this.#switch("Aa", "Match case");
     this.regex = this.#switch(".*", "Regular expression");
     this.place = h("p", { class: "find-place" });
@@ -37,12 +42,11 @@ export class FindView {
         h("div", { class: "search" }, icon("find"), this.field, button("close", "Back to the files", () => this.owner.close(), { kind: "bare low find-close" })),
         h("div", { class: "find-how" }, h("div", { class: "chips" }, this.modes), h("span", { class: "find-switches" }, this.case, this.regex)), this.place),
       this.note, this.results);
-    this.mode = "names";
     this.soon = debounce(() => this.run(), pause);
     this.field.addEventListener("input", () => this.soon());
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.results.addEventListener("keydown", (event) => this.#walk(event));
-    this.setMode("names");
+    this.setMode("content"); // names are found by Ctrl+P as well
   }
 
   #switch(text, title) {
@@ -56,9 +60,9 @@ export class FindView {
 
   setMode(mode) {
     this.mode = mode;
-    this.modes.forEach((b, i) => b.setAttribute("aria-pressed", String((i === 0) === (mode === "names"))));
-    this.field.placeholder = mode === "names" ? "File name, or a pattern like *.go" : "Find in files";
-    this.regex.hidden = mode === "names";
+    for (const b of this.modes) b.setAttribute("aria-pressed", String(b.dataset.mode === mode));
+    this.field.placeholder = modes[mode].placeholder;
+    this.regex.classList.toggle("unseen", mode === "names"); // it keeps its place
     if (this.folder) this.run();
   }
 
@@ -109,6 +113,13 @@ export class FindView {
       : this.mode === "names" ? count(this.#n, "result") : `${count(this.#n, "result")} in ${count(files, "file")}`;
     this.note.textContent = more ? `${text}. There may be more results.` : text;
     announce(this.note.textContent);
+    if (!this.#n) this.note.append(this.#otherButton());
+  }
+
+  // #otherButton searches names instead of contents, or the reverse.
+  #otherButton() {
+    const { other } = modes[this.mode];
+    return h("button", { class: "link", type: "button", click: () => (this.setMode(other), this.field.focus()) }, `Search ${modes[other].title.toLowerCase()} instead`);
   }
 
   #fail(problem) {
@@ -143,8 +154,8 @@ export class FindView {
   }
 
   #line(found) {
-    return h("button", { type: "button", class: "find-row line", click: () => this.owner.open(found.path, { line: found.line, column: found.column, bytes: true }) },
-      h("span", { class: "line-no" }, found.line), h("bdi", { class: "clip" }, lineOf(found.before.trimStart()), h("mark", {}, lineOf(found.match)), lineOf(found.after)));
+    return h("button", { type: "button", class: "find-row line", click: () => this.owner.open(found.path, { line: found.line, column: found.column, bytes: true, match: found.match }) },
+      h("span", { class: "line-no" }, found.line), h("bdi", { class: "clip" }, leadOf(found.before), h("mark", {}, lineOf(found.match)), lineOf(found.after)));
   }
 
   #key(event) {

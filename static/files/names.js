@@ -5,6 +5,7 @@ import { bytesOf } from "./paths.js";
 
 // Characters that are invisible, or change how their neighbours are displayed.
 const unseen = /[\p{Cc}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/u;
+const lead = 14; // characters before a match
 const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e", "\0": "\\0" };
 
 function escaped(c) {
@@ -71,6 +72,13 @@ export function plainName(encoded) {
 // lineOf returns a line of a file as one line, with tabs two spaces wide.
 export function lineOf(text) {
   return pieces(text.replaceAll("\t", "  "), false).map((p) => p.text).join("");
+}
+
+// leadOf returns the end of the text before a match, so that the match is visible also in a narrow pane.
+export function leadOf(before) {
+  const line = lineOf(before.trimStart());
+  const chars = [...line];
+  return chars.length > lead ? `…${chars.slice(-lead).join("")}` : line;
 }
 
 // nameElement shows an encoded name or path in an element with its own text direction.

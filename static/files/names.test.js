@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lineOf, pieces, piecesOf, plainName } from "./names.js";
+import { leadOf, lineOf, pieces, piecesOf, plainName } from "./names.js";
 import { encodeName } from "./paths.js";
 
 const shown = (text) => plainName(encodeName(text));
@@ -15,6 +15,12 @@ test("invisible and bidirectional characters in names are escaped", () => {
   assert.equal(shown("del\x7f nel\x85"), "del\\x7f nel\\x85");
   assert.equal(shown(" ends "), "·ends·");
   assert.equal(shown("  "), "··");
+});
+
+test("a match in a long line is near its beginning", () => {
+  assert.equal(leadOf("  // "), "// ");
+  assert.equal(leadOf("0123456789 the long line "), "…the long line ");
+  assert.equal(leadOf("x".repeat(100)).length, 15);
 });
 
 test("lines of files keep their spaces", () => {

@@ -24,3 +24,8 @@ function copyBySelection(text) {
   before?.focus?.({ preventScroll: true });
   return done;
 }
+
+// readClipboard returns the text on the clipboard. It fails without HTTPS, except on localhost, and where the user does not allow it.
+export async function readClipboard() {
+  return navigator.clipboard.readText();
+}

@@ -1,6 +1,6 @@
 // Opens the command palette by key or button, and toggles panes by key. The palette itself is loaded when it is first opened.
 import { h, icon } from "./dom.js";
-import { wanted } from "./shortcuts.js";
+import { paletteKeys, wanted } from "./shortcuts.js";
 import { toast } from "./toast.js";
 
 const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
@@ -30,6 +30,14 @@ export async function openPalette(mode) {
   }
 }
 
+const inTerminal = (element) => Boolean(element?.closest?.(".terminal-stage"));
+
+// nameKeys has the buttons name the keys for what has the focus.
+function nameKeys() {
+  const text = paletteKeys({ mac: isMac, terminal: inTerminal(document.activeElement) });
+  for (const key of document.querySelectorAll("[data-palette] .key")) if (key.textContent !== text) key.textContent = text;
+}
+
 function perform(action, event) {
   const open = document.querySelector("dialog[open]");
   if (open && (open.id !== "palette" || !action.palette)) return;
@@ -44,7 +52,7 @@ if (globalThis.document) {
     "keydown",
     (event) => {
       const action = wanted(event, {
-        mac: isMac, terminal: Boolean(event.target.closest?.(".terminal-stage")), workspace: Boolean(document.querySelector("[data-pane]")), signedIn: Boolean(document.querySelector("[data-palette]")),
+        mac: isMac, terminal: inTerminal(event.target), workspace: Boolean(document.querySelector("[data-pane]")), signedIn: Boolean(document.querySelector("[data-palette]")),
       });
       if (action) perform(action, event);
     },
@@ -55,5 +63,7 @@ if (globalThis.document) {
     if (button) openPalette(button.dataset.palette);
   });
   document.addEventListener("sandboxd:palette", (event) => openPalette(event.detail));
-  if (isMac) for (const key of document.querySelectorAll("[data-palette] .key")) key.textContent = "⌘K";
+  for (const kind of ["focusin", "focusout"]) document.addEventListener(kind, nameKeys);
+  nameKeys();
+  if (isMac) for (const button of document.querySelectorAll(".palette-button")) button.title = "Search and commands (⌘K)";
 }

@@ -27,6 +27,11 @@ export function shortcut(key, now, workspace = false) {
 const anywhere = { k: { palette: "commands" } };
 const inWorkspace = { ...anywhere, p: { palette: "files" }, b: { toggle: "files" } };
 
+// paletteKeys names the keys that open the palette, for a button.
+export function paletteKeys({ mac, terminal }) {
+  return mac ? "⌘K" : terminal ? "Ctrl ⇧ K" : "Ctrl K";
+}
+
 // wanted returns the action of a key with a modifier, or null. Ctrl+K, Ctrl+P and Ctrl+B are keys of the shell, so a terminal that
 // has the focus keeps them; there Shift is held as well. On a Mac they are ⌘K, ⌘P and ⌘B everywhere.
 export function wanted(event, { mac, terminal, workspace, signedIn }) {

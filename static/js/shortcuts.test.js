@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shortcut, wanted } from "./shortcuts.js";
+import { paletteKeys, shortcut, wanted } from "./shortcuts.js";
 
 test("keys have their actions", () => {
   assert.deepEqual(shortcut("c", 0), { sheet: "/new" });
@@ -43,6 +43,14 @@ test("a terminal keeps the keys of its shell, and gives those with Shift", () =>
   }
   const tick = press("`", { code: "Backquote" });
   assert.deepEqual(wanted(tick, { ...workspace, terminal: true }), { toggle: "terminal" });
+});
+
+test("the palette's button names the keys that open it", () => {
+  for (const [name, more] of [["Ctrl K", {}], ["Ctrl ⇧ K", { terminal: true }], ["⌘K", { mac: true }], ["⌘K", { mac: true, terminal: true }]]) {
+    const where = { ...workspace, ...more };
+    assert.equal(paletteKeys(where), name);
+    assert.ok(wanted(press("k", { ctrlKey: name.startsWith("Ctrl"), metaKey: name.startsWith("⌘"), shiftKey: name.includes("⇧") }), where), name);
+  }
 });
 
 test("a Mac has them with its command key everywhere", () => {

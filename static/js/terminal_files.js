@@ -15,7 +15,7 @@ export function filesOf(panes, folder, awake) {
   let last = { at: 0, path: "" };
   return {
     home,
-    find: async (path) => (awake() ? files.stat(encodePath(path), { quiet: true }) : null),
+    find: async (path) => (awake() ? files.find(encodePath(path)) : null),
     folder: async () => {
       if (Date.now() - last.at > folderMaxAge) last = { at: Date.now(), path: await folder().catch(() => "") };
       return last.path;

@@ -18,10 +18,11 @@ export function terminalMenu({ terminal, rename }) {
   };
   item("search", "Find…", isMac ? "⌘ F" : "Ctrl ⇧ F", () => terminal()?.find());
   item("copy", "Copy", isMac ? "⌘ C" : "Ctrl ⇧ C", () => terminal()?.copy());
-  item("note", "Copy all", "", () => terminal()?.copyAll());
-  item("clock", "Scrollback and copy mode", "Ctrl ⇧ Space", () => terminal()?.select());
+  item("copy", "Copy all", "", () => terminal()?.copyAll());
+  item("paste", "Paste", isMac ? "⌘ V" : "Ctrl ⇧ V", () => terminal()?.pasteClipboard());
+  item("clock", "Scroll back and select by keyboard", "Ctrl ⇧ Space", () => terminal()?.select());
   item("pencil", "Rename…", "", rename);
-  const allowed = choice("Programs may copy", (yes) => terminal() && (terminal().clipboard.allowed = yes));
+  const allowed = choice("Let programs set the clipboard", (yes) => terminal() && (terminal().clipboard.allowed = yes));
   list.append(h("div", { class: "menu-line" }), copyOnSelect(), allowed);
   menu.addEventListener("toggle", () => menu.open && (allowed.firstChild.checked = Boolean(terminal()?.clipboard.allowed)));
   return menu;

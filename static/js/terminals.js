@@ -3,6 +3,7 @@
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
+import { lastPane } from "./last_pane.js";
 import { preference } from "./preferences.js";
 import { socketURL } from "./reconnect.js";
 import { cleanTitle, freshName, keepsTerminals, labelOf, merge, tabNameOf, neighbour } from "./tabs.js";
@@ -48,7 +49,7 @@ class SandboxTerminals extends HTMLElement {
     const names = this.dataset.names.split(" ").filter(Boolean);
     for (const name of names) this.#add(name);
     const last = sessionStorage.getItem(this.#key());
-    this.#show(names.includes(last) ? last : names[0]);
+    this.#show(names.includes(last) ? last : names[0], lastPane() === "terminal");
     this.#pollList();
   }
 
@@ -150,7 +151,7 @@ class SandboxTerminals extends HTMLElement {
     return answer.json();
   }
 
-  #show(name) {
+  #show(name, focus = true) {
     this.#shown = name;
     sessionStorage.setItem(this.#key(), name);
     for (const [other, t] of this.#tabs) {
@@ -163,7 +164,7 @@ class SandboxTerminals extends HTMLElement {
     if (!t) return;
     t.terminal ??= this.#mount(name, t);
     t.terminal.fit();
-    t.terminal.focus();
+    if (focus) t.terminal.focus();
     t.tab.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.#drawEnd();
   }

@@ -1,7 +1,7 @@
 // A terminal: xterm.js connected to a WebSocket that speaks ttyd's protocol. The shell and its screen live in the sandbox,
 // so a terminal that is mounted again shows the same.
 import { WebLinksAddon } from "@xterm/addon-web-links";
-import { copy } from "../js/clipboard.js";
+import { copy, readClipboard } from "../js/clipboard.js";
 import { h, isMac } from "../js/dom.js";
 import { ask } from "./ask.js";
 import { Attention } from "./attention.js";
@@ -20,6 +20,7 @@ import { PathLinks } from "./path_links.js";
 import * as protocol from "./protocol.js";
 import { newScreen } from "./screen.js";
 import { plainText } from "./sequences.js";
+import { drawWithWebGL } from "./webgl.js";
 import { linesOf, Wheel } from "./wheel.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
@@ -43,7 +44,7 @@ let toldOfMouse = false; // in this page, that a program has the mouse
  *
  * The handle: focus(), fit(), reconnect() (the user's request, so it wakes the sandbox), rejoin() (after something else woke
  * it), rest(how) (the sandbox is "frozen", "asleep", or anything else for neither), find(), select() (opens the scrollback),
- * copyAll(), copy(), paste(text), clipboard.allowed (whether programs may copy), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
+ * copyAll(), copy(), paste(text), pasteClipboard(), clipboard.allowed (whether programs may copy), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -160,6 +161,17 @@ class MountedTerminal {
     this.screen.paste(text);
   }
 
+  // pasteClipboard pastes what the clipboard has, if the browser lets the page read it: only with HTTPS or on localhost.
+  async pasteClipboard() {
+    this.#closeView();
+    try {
+      await this.pasteChecked(await readClipboard());
+    } catch {
+      this.chip.show(`The browser did not allow it. Press ${isMac ? "⌘V" : "Ctrl+Shift+V"} to paste.`);
+      this.focus();
+    }
+  }
+
   // pasteChecked pastes a text, but asks first when it has many lines.
   async pasteChecked(text) {
     const asked = question(text, this.screen.modes.bracketedPasteMode);
@@ -221,7 +233,7 @@ class MountedTerminal {
         this.focus();
       },
       application: () => this.screen.modes.applicationCursorKeysMode,
-      paste: async () => this.ask(await navigator.clipboard.readText().catch(() => prompt("Paste here:") ?? "")),
+      paste: async () => this.pasteChecked(await readClipboard().catch(() => prompt("Paste here:") ?? "")),
     });
   }
 
@@ -269,17 +281,12 @@ class MountedTerminal {
     this.fit();
   }
 
-  // #useWebGL draws with WebGL where that works. Its code is large, so the first screen does without. After a lost context (pages
-  // have a limited number) it is not used again.
+  // #useWebGL: its code is large, so the first screen does without.
   async #useWebGL() {
     if (this.#webgl) return;
     this.#webgl = true;
     try {
-      const { WebglAddon } = await import("@xterm/addon-webgl");
-      if (this.#away.signal.aborted) return;
-      const drawing = new WebglAddon();
-      drawing.onContextLoss(() => drawing.dispose());
-      this.screen.loadAddon(drawing);
+      await drawWithWebGL(this.screen, { gone: () => this.#away.signal.aborted, gaveUp: () => this.fit() });
       this.fit();
     } catch {
       // Without WebGL, or without its code, it is drawn as before.
