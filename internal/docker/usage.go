@@ -66,7 +66,9 @@ func newUsage(s container.StatsResponse) sandbox.Usage {
 }
 
 // held is the memory that is in use: without the files that are cached and were not used lately.
-func held(m container.MemoryStats) int64 { return int64(m.Usage - min(ofFiles(m, "inactive_file"), m.Usage)) }
+func held(m container.MemoryStats) int64 {
+	return int64(m.Usage - min(ofFiles(m, "inactive_file"), m.Usage))
+}
 
 // lately is the part of it that are cached files. The kernel gives them up when the memory is needed.
 func lately(m container.MemoryStats) int64 { return int64(min(ofFiles(m, "active_file"), m.Usage)) }
