@@ -27,6 +27,7 @@ import "./terminal.css";
 
 const scrollback = 10_000; // lines; with tmux, tmux has the scrollback
 const resizePause = 60; // ms without another resize
+const settling = 1500; // ms after the first screen
 const outputWindow = 2 * 1024 * 1024; // bytes of output that may be in flight
 
 let toldOfMouse = false; // in this page, that a program has the mouse
@@ -56,6 +57,7 @@ class MountedTerminal {
   #tmux = false; // runs in the sandbox
   #awaitingScreen = false; // the next output is the first of its connection
   #painted = false; // it has shown a screen
+  #settled = false; // that was some time ago
   #webgl = false; // it is drawn with WebGL, or that was tried
   #rest = ""; // how the sandbox rests, if known: "asleep" or "frozen"
   #reason = "";
@@ -68,8 +70,9 @@ class MountedTerminal {
     this.root = h("div", { class: "terminal-root" });
     element.replaceChildren(this.root);
     this.element = element;
-    this.#makeScreen();
     this.notice = new Notice(this.root, () => this.reconnect());
+    this.#connect(); // first of all: the shell starts while the screen is made
+    this.#makeScreen();
     this.note = new Note(this.root);
     this.chip = new Chip(this.root);
     this.clipboard = new ClipboardRequests(this.root, {
@@ -81,15 +84,18 @@ class MountedTerminal {
       (bytes, done) => this.screen.write(bytes, () => this.#drawn(done)),
       (bytes) => this.connection.send(protocol.ack(bytes)),
     );
-    this.connection = new Connection(options.url, {
+    this.#watch();
+    this.fit();
+  }
+
+  #connect() {
+    this.connection = new Connection(this.options.url, {
       open: () => this.#opened(),
       message: (buffer) => this.#received(buffer),
       state: (state, reason) => this.#changed(state, reason),
       rest: (how) => this.rest(how),
     });
-    this.#watch();
-    this.fit();
-    if (options.wake) this.connection.wake();
+    if (this.options.wake) this.connection.wake();
     else this.connection.connect();
   }
 
@@ -104,7 +110,7 @@ class MountedTerminal {
   // fit resizes the terminal to its element, if that is visible.
   fit() {
     if (!this.#visible()) return;
-    if (this.#painted) this.#useWebGL();
+    if (this.#settled) this.#useWebGL();
     this.fitting.fit();
   }
 
@@ -279,9 +285,13 @@ class MountedTerminal {
     if (this.#painted) return;
     this.#painted = true;
     this.fit();
+    setTimeout(() => {
+      this.#settled = true;
+      if (!this.#away.signal.aborted) this.fit();
+    }, settling);
   }
 
-  // #useWebGL: its code is large, so the first screen does without.
+  // #useWebGL: its code is large, and takes long to begin, so the first screen and the first prompt do without.
   async #useWebGL() {
     if (this.#webgl) return;
     this.#webgl = true;
