@@ -224,7 +224,10 @@ class MountedTerminal {
     this.screen.textarea?.setAttribute("aria-label", this.options.label ?? `Terminal ${this.options.tab ?? ""}`.trim());
     this.screen.textarea?.addEventListener("keydown", (event) => { this.#handled = event.defaultPrevented; }, true);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
-    this.screen.onData((data) => this.#type(this.keys?.typed(data) ?? data));
+    this.screen.onData((data) => {
+      this.wheel.forget();
+      this.#type(this.keys?.typed(data) ?? data);
+    });
     this.screen.onBinary((data) => this.#type(protocol.bytesOf(data)));
     this.screen.onResize(({ cols, rows }) => this.connection?.send(protocol.resize(cols, rows)));
     // tmux asks what the terminal is, needs none of the answers (tmux.conf), and types those that are late into the shell.

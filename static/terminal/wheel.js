@@ -20,7 +20,10 @@ export class Wheel {
     if (this.#asking) return;
     if (this.now() < this.#until) {
       if (this.#full) return this.#move();
-      if (this.#lines > 0) return this.#ready(false); // nothing is below
+      if (this.#lines > 0) { // nothing is below
+        this.#lines = 0;
+        return;
+      }
     }
     this.#asking = true;
     try {
@@ -34,6 +37,11 @@ export class Wheel {
     } finally {
       this.#asking = false;
     }
+  }
+
+  // forget has the next turn ask again: a key may have started a program, or ended it.
+  forget() {
+    this.#until = 0;
   }
 
   #move() {

@@ -57,6 +57,16 @@ test("after such a program the next turn up opens the scrollback again", async (
   assert.deepEqual(did.slice(2), ["look state", "look unless-full", "open past 1"]);
 });
 
+test("a program that was started meanwhile gets the next turn", async () => {
+  const program = { full: false, text: "past" };
+  const { wheel, did } = newWheel(program);
+  await wheel.turn(1);
+  program.full = true;
+  wheel.forget();
+  await wheel.turn(2);
+  assert.deepEqual(did, ["look state", "look state", "arrows 2"]);
+});
+
 test("a failure is no answer", async () => {
   const wheel = new Wheel({ look: () => Promise.reject(new Error("offline")), open: assert.fail, arrows: assert.fail });
   await wheel.turn(-3);
