@@ -3,6 +3,8 @@
 import { pageSignal } from "./page_lifecycle.js";
 import { ReconnectingSocket, refusal, socketURL } from "./reconnect.js";
 
+const patience = 5000; // ms for a terminal whose code does not come
+
 // present leaves out parts whose place is not shown: a pane that is kept while its sandbox wakes has no panel, a workspace has no
 // number of alerts, and the editor of a template no list of builds.
 export function present(html, shown) {
@@ -36,14 +38,27 @@ class Channel extends EventTarget {
 export class Live extends ReconnectingSocket {
   #channels = new Map(); // id → Channel
   #last = 0;
+  #waits = false; // for the page's terminal
 
   // open follows a topic. seen is a query that says what the page already shows of it; it is valid until the first reply.
   open(topic, seen = "") {
     const channel = new Channel(this, ++this.#last, topic, seen);
     this.#channels.set(channel.id, channel);
     if (this.#begin(channel)) queueMicrotask(() => channel.emit("opened")); // the caller listens once it has the channel
-    else if (!this.wanted) this.start();
+    else if (!this.wanted) this.#startLater();
     return channel;
+  }
+
+  // #startLater lets a page's terminal connect first: a browser opens one WebSocket to a host at a time, and a person waits for
+  // the terminal.
+  async #startLater() {
+    if (this.#waits) return;
+    this.#waits = true;
+    if (globalThis.document?.querySelector?.("sandbox-terminals:not(:defined)")) {
+      await Promise.race([customElements.whenDefined("sandbox-terminals"), new Promise((done) => setTimeout(done, patience))]);
+    }
+    this.#waits = false;
+    this.start();
   }
 
   close(channel) {
