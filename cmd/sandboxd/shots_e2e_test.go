@@ -36,7 +36,7 @@ var shotSizes = []struct {
 
 // shotPages are the pages with their addresses, and what a script sees of each once it is whole.
 var shotPages = []struct{ name, path, whole string }{
-	{"sandboxes", "/", `document.querySelectorAll("[data-name]").length === 3`},
+	{"sandboxes", "/", metered},
 	{"new", "/new", ""},
 	{"workspace", "/sandboxes/lab", `document.querySelector(".tree-row") !== null && ` + prompted},
 	{"workspace-stopped", "/sandboxes/quiet-owl", `document.querySelector("#ws-still .button") !== null`},
@@ -79,13 +79,17 @@ var shotPages = []struct{ name, path, whole string }{
 	{"not-found", "/sandboxes/none", ""},
 }
 
+// metered is a script that sees three sandboxes, of which two run and have figures.
+const metered = `document.querySelectorAll("[data-name]").length === 3 && document.querySelectorAll(".row .meters:not(:empty)").length === 2`
+
 const prompted = `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`
 
-// alike makes a page look the same in each run: figures are 0, times are one, and what is drawn by a program is hidden.
+// alike makes a page look the same in each run: figures are 0, times are one, and hidden is what is drawn by
+// a program, and which images this engine happens to have.
 const alike = `(() => {
 	if (!window.alikeSheet) {
 		window.alikeSheet = new CSSStyleSheet();
-		alikeSheet.replaceSync("canvas, .xterm, .meters, .use-bar, .resource, meter, progress, .toast, .offers { visibility: hidden !important } * { caret-color: transparent !important }");
+		alikeSheet.replaceSync("canvas, .xterm, .meters, .use-bar, .resource, meter, progress, .toast, .offers { visibility: hidden !important } .pick-image, .image, .count-badge { display: none !important } * { caret-color: transparent !important }");
 		document.adoptedStyleSheets = [...document.adoptedStyleSheets, alikeSheet];
 	}
 	for (const t of document.querySelectorAll("time")) t.textContent = "1 minute ago";
@@ -147,9 +151,9 @@ func (p *person) statesShots(s *server, dashboard, folder string) {
 	s.file("PUT", "?path=notes.md", "# Notes\n\nWhat this sandbox is for, and *how* to start it:\n\n    npm start\n").is(201)
 	for _, state := range []struct{ name, address, act, reached string }{
 		{"unknown-address", "http://none.localhost:" + s.port() + "/", "", `document.querySelector(".error-page") !== null`},
-		{"sandboxes-selected", dashboard + "/", `document.querySelector("[data-pick-all] input").click()`, `document.querySelector("[data-picked]").textContent.includes("selected")`},
-		{"sandboxes-new", dashboard + "/", `document.querySelector(".new-button .menu").open = true`, `document.querySelector(".new-button .menu .menu-item") !== null`},
-		{"palette", dashboard + "/", `document.querySelector(".palette-button").click()`, `document.querySelectorAll("#palette [role=option]").length > 3`},
+		{"sandboxes-selected", dashboard + "/", `document.querySelector("[data-pick-all] input").click()`, metered + ` && document.querySelector("[data-picked]").textContent.includes("selected")`},
+		{"sandboxes-new", dashboard + "/", `document.querySelector(".new-button .menu").open = true`, metered + ` && document.querySelector(".new-button .menu .menu-item") !== null`},
+		{"palette", dashboard + "/", `document.querySelector(".palette-button").click()`, metered + ` && document.querySelectorAll("#palette [role=option]").length > 3`},
 		{"workspace-editor", dashboard + "/sandboxes/lab", openNotes, `document.querySelector(".cm-content")?.textContent.includes("npm start") && ` + prompted},
 	} {
 		p.does("open "+state.address, chromedp.Navigate(state.address))
