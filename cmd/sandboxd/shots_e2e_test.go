@@ -89,7 +89,7 @@ const prompted = `(document.querySelector("sandbox-terminals")?.text() ?? []).so
 const alike = `(() => {
 	if (!window.alikeSheet) {
 		window.alikeSheet = new CSSStyleSheet();
-		alikeSheet.replaceSync("canvas, .xterm, .meters, .use-bar, .resource, .book-foot, meter, progress, .toast, .offers { visibility: hidden !important } .pick-image, .image, .count-badge { display: none !important } * { caret-color: transparent !important }");
+		alikeSheet.replaceSync("canvas, .xterm, .meters, .use-bar, .plot-values, .item-title .mono, .item-title code, .resource, .book-foot, meter, progress, .toast, .offers { visibility: hidden !important } .pick-image, .image, .count-badge { display: none !important } * { caret-color: transparent !important }");
 		document.adoptedStyleSheets = [...document.adoptedStyleSheets, alikeSheet];
 	}
 	for (const t of document.querySelectorAll("time")) t.textContent = "1 minute ago";
