@@ -5,7 +5,7 @@ import { toast } from "./toast.js";
 
 const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
 
-let loading = null; // the dialog that takes what is typed until the palette is there
+let loading = false; // a dialog takes what is typed until the palette is there
 
 export async function openPalette(mode) {
   if (loading) return;
@@ -15,7 +15,7 @@ export async function openPalette(mode) {
     document.body.append(early);
     early.showModal();
   });
-  loading = early;
+  loading = true;
   try {
     const { Palette } = await import("./palette.js");
     const closed = early.isConnected && !early.open;
@@ -26,7 +26,7 @@ export async function openPalette(mode) {
     toast("The search could not be loaded. Look at your connection, then try again.", { bad: true });
   } finally {
     clearTimeout(late);
-    loading = null;
+    loading = false;
   }
 }
 

@@ -57,8 +57,7 @@ class MountedTerminal {
   #tmux = false; // runs in the sandbox
   #awaitingScreen = false; // the next output is the first of its connection
   #painted = false; // it has shown a screen
-  #settled = false; // that was some time ago
-  #webgl = false; // it is drawn with WebGL, or that was tried
+  #mayUseWebGL = false; // that was some time ago, and it was not tried yet
   #rest = ""; // how the sandbox rests, if known: "asleep" or "frozen"
   #reason = "";
   #handled = false; // xterm.js has handled the last keydown
@@ -110,7 +109,7 @@ class MountedTerminal {
   // fit resizes the terminal to its element, if that is visible.
   fit() {
     if (!this.#visible()) return;
-    if (this.#settled) this.#useWebGL();
+    if (this.#mayUseWebGL) this.#useWebGL();
     this.fitting.fit();
   }
 
@@ -289,15 +288,14 @@ class MountedTerminal {
     this.#painted = true;
     this.fit();
     setTimeout(() => {
-      this.#settled = true;
+      this.#mayUseWebGL = true;
       if (!this.#away.signal.aborted) this.fit();
     }, settling);
   }
 
   // #useWebGL: its code is large, and takes long to begin, so the first screen and the first prompt do without.
   async #useWebGL() {
-    if (this.#webgl) return;
-    this.#webgl = true;
+    this.#mayUseWebGL = false;
     try {
       await drawWithWebGL(this.screen, { gone: () => this.#away.signal.aborted, gaveUp: () => this.fit() });
       this.fit();
