@@ -119,16 +119,16 @@ func (r *request) portOf() (int, error) {
 
 // pageShare asks which port is to be shared, and leads on to who may use it; a script gets it as a sheet.
 func (s *portHandlers) pageShare(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := named(ctx, s.Server, r)
-	if err != nil {
-		return nil, err
-	}
 	typed := views.Field{Value: r.query("port")}
 	if typed.Value != "" {
 		if _, err := r.portOf(); err == nil {
 			return s.portForm(ctx, r, views.PortSheet{Choice: string(sandbox.Shared)})
 		}
 		typed.Fault = "A port is a number between 1 and 65535."
+	}
+	h, err := named(ctx, s.Server, r)
+	if err != nil {
+		return nil, err
 	}
 	box := h.Sandbox()
 	v := views.ShareSheet{Port: typed, List: s.portList(box, s.whatListens(ctx, h)), ID: box.ID, Next: r.origin(sandboxURL(box.Name))}
