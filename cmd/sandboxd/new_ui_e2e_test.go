@@ -38,6 +38,7 @@ func TestBrowser_ANewSandboxIsChosenAdjustedCreatedAndCancelled(t *testing.T) {
 // fillsInTheForm does it from the list, with the keyboard.
 func (p *person) fillsInTheForm() {
 	p.t.Helper()
+	p.sees("the sandboxes, live", current)
 	p.does("press c", chromedp.KeyEvent("c"))
 	p.sees("the form, at its first field", `document.activeElement?.id === "new-name"`)
 	p.does("type a name", chromedp.SendKeys("#new-name", "My Slow Box"))
