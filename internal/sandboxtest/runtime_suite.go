@@ -160,6 +160,20 @@ func (r *runtimeTest) the(id string) sandbox.Instance {
 	return all[n]
 }
 
+// becomes waits until List says whether id, which runs, is frozen: a busy engine can list the state before for a moment.
+func (r *runtimeTest) becomes(id string, frozen bool) {
+	r.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := r.the(id); !i.Running || i.Frozen != frozen; i = r.the(id) {
+		select {
+		case <-tick.C:
+		case <-r.ctx.Done():
+			r.t.Fatalf("it never is running and frozen=%t: %+v", frozen, i)
+		}
+	}
+}
+
 func (r *runtimeTest) empty() {
 	r.t.Helper()
 	if all := r.list(); len(all) != 0 {
@@ -299,13 +313,9 @@ func startThaws(t *testing.T, r *runtimeTest) {
 	r.start(b.ID)
 	r.listens(b.ID)
 	r.Freeze(t, b.ID)
-	if i := r.the(b.ID); !i.Running || !i.Frozen {
-		t.Errorf("frozen, it is %+v", i)
-	}
+	r.becomes(b.ID, true)
 	r.start(b.ID)
-	if i := r.the(b.ID); !i.Running || i.Frozen {
-		t.Errorf("thawed, it is %+v", i)
-	}
+	r.becomes(b.ID, false)
 	r.stop(b.ID, 5*time.Second) // one that still is frozen would not hear it
 	if i := r.the(b.ID); i.Running || i.ExitCode != 0 {
 		t.Errorf("thawed and stopped, it is %+v", i)
