@@ -108,13 +108,18 @@ func (r *runtimeTest) start(id string) {
 // listens waits until a Patient program can be asked to end.
 func (r *runtimeTest) listens(id string) {
 	r.t.Helper()
+	r.until("it listens", func() bool { return r.Listens(r.t, id) })
+}
+
+func (r *runtimeTest) until(what string, cond func() bool) {
+	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !r.Listens(r.t, id) {
+	for !cond() {
 		select {
 		case <-tick.C:
 		case <-r.ctx.Done():
-			r.t.Fatal("it never listens")
+			r.t.Fatalf("it is never seen that %s", what)
 		}
 	}
 }
@@ -163,15 +168,10 @@ func (r *runtimeTest) the(id string) sandbox.Instance {
 // becomes waits until List says whether id, which runs, is frozen: a busy engine can list the state before for a moment.
 func (r *runtimeTest) becomes(id string, frozen bool) {
 	r.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for i := r.the(id); !i.Running || i.Frozen != frozen; i = r.the(id) {
-		select {
-		case <-tick.C:
-		case <-r.ctx.Done():
-			r.t.Fatalf("it never is running and frozen=%t: %+v", frozen, i)
-		}
-	}
+	r.until(fmt.Sprintf("it runs and is frozen=%t", frozen), func() bool {
+		i := r.the(id)
+		return i.Running && i.Frozen == frozen
+	})
 }
 
 func (r *runtimeTest) empty() {
