@@ -13,7 +13,7 @@ import { FileInput } from "./file_input.js";
 import { arrow, KeyBar } from "./keybar.js";
 import { follow, howTo } from "./links.js";
 import { selectsBy, watchMouse } from "./mouse.js";
-import { awaitFont, readTheme, watchTheme } from "./theme.js";
+import { awaitFont, measureFont, readTheme, watchTheme } from "./theme.js";
 import { Note, Notice, shownAs, waits } from "./notice.js";
 import { question } from "./pasting.js";
 import { PathLinks } from "./path_links.js";
@@ -316,19 +316,15 @@ class MountedTerminal {
       for (const screen of [this.screen, this.#scrollback?.screen]) if (screen) Object.assign(screen.options, readTheme(this.root));
       this.fit();
     }, signal);
-    awaitFont(this.root).then((late) => late && !signal.aborted && this.#measure());
+    awaitFont(this.root).then((late) => {
+      if (!late || signal.aborted) return;
+      measureFont(this.screen);
+      this.fit();
+    });
     new Attention(document, () => this.#visible() && this.connection.send(protocol.watched()), signal);
     this.#watchFiles(signal);
     this.root.addEventListener("paste", (event) => this.#confirmPaste(event), { capture: true, signal });
     this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
-  }
-
-  // #measure has xterm.js measure its font again, which it does when the font's name changes.
-  #measure() {
-    const { fontFamily } = this.screen.options;
-    this.screen.options.fontFamily = "monospace";
-    this.screen.options.fontFamily = fontFamily;
-    this.fit();
   }
 
   #watchFiles(signal) {

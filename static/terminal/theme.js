@@ -39,6 +39,13 @@ export async function awaitFont(element) {
   return document.fonts.load(font).then((found) => found.length > 0, () => false); // without a network the system's stays
 }
 
+// measureFont has xterm.js measure its font again, which it does when the font's name changes.
+export function measureFont(screen) {
+  const { fontFamily } = screen.options;
+  screen.options.fontFamily = "monospace";
+  screen.options.fontFamily = fontFamily;
+}
+
 // watchTheme calls changed, at most once per frame, when the page or the system may have switched between light and dark.
 export function watchTheme(changed, signal) {
   let frame = 0;
