@@ -114,6 +114,7 @@ func TestPorts_TheSheetDrawsAnewOnlyWhatThePageBehindItHas(t *testing.T) {
 
 func TestPorts_ALinkIsShownOnceAndCanBeRevoked(t *testing.T) {
 	s := newStage(t)
+	s.server.cfg.Now = time.Now // the ports count a link's hours by it
 	box := s.put("ada", "mine", nil)
 	made := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "shared", "ttl", "24h", "label", "Grace"), "HX-Request", "true").is(http.StatusOK)
 	link := attr(made.need("#share-url"), "value")
