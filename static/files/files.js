@@ -113,11 +113,19 @@ class SandboxFiles extends HTMLElement {
     document.addEventListener("visibilitychange", () => this.#visibilityChanged(), { signal });
     onResume(() => this.tree.openFolders().filter((n) => n.state === "error").forEach((n) => this.retry(n)), { signal });
     addEventListener("beforeunload", (event) => this.uploads.fragile && event.preventDefault(), { signal });
+    document.addEventListener("sandboxd:find", (event) => this.#findText(event.detail), { signal });
     document.addEventListener("sandboxd:reveal", (event) => this.#revealFrom(this.#pathOf(event.detail)), { signal });
     new ResizeObserver(() => this.#visibilityChanged()).observe(this);
     this.view.element.addEventListener("paste", (event) => this.#pasteFiles(event));
     this.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
     this.addEventListener("drop", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault()); // a drop outside the tree must not open the file
+  }
+
+  #findText(text) {
+    document.dispatchEvent(new CustomEvent("sandboxd:show", { detail: "files" }));
+    this.find.field.value = text;
+    this.find.setMode("content");
+    this.#setView("find");
   }
 
   #pathOf(detail) {

@@ -5,13 +5,15 @@
 import fuzzysort from "fuzzysort";
 
 const leastScore = 0.3;
-const keyNames = { Control: "Ctrl", Meta: "⌘", Shift: "⇧", Alt: "Alt" };
+const keyNames = { Control: "Ctrl", Meta: "⌘" };
+const macNames = { ...keyNames, Shift: "⇧" };
 
-// keysOf returns aria-keyshortcuts as people write it: its first alternative, or the one with ⌘ on a Mac.
-export function keysOf(value, mac) {
+// keysOf returns aria-keyshortcuts as people write it: its first alternative, or the one with ⌘ on a Mac. A terminal keeps Ctrl
+// with a letter, so there Shift is held as well (shortcuts.js).
+export function keysOf(value, { mac = false, terminal = false } = {}) {
   const all = (value ?? "").split(" ").filter(Boolean);
   const one = (mac && all.find((k) => k.startsWith("Meta"))) || all.find((k) => !k.startsWith("Meta")) || "";
-  const named = one.split("+").map((k) => keyNames[k] ?? k.toUpperCase());
+  const named = (terminal && !mac ? one.replace(/^Control\+(?=[A-Z]$)/, "Control+Shift+") : one).split("+").map((k) => (mac ? macNames : keyNames)[k] ?? (k.length === 1 ? k.toUpperCase() : k));
   return mac ? named.join("") : named.join("+");
 }
 
@@ -53,10 +55,10 @@ function within(element, act) {
 }
 
 // entryOf returns {group, text, hint, keys, icon, to, run, many}; many says that its group may be long.
-function entryOf(element, group, mac) {
+function entryOf(element, group, where) {
   return {
     group, text: element.dataset.command || element.getAttribute("aria-label") || textOf(element), hint: element.dataset.hint ?? element.querySelector(".end:not(.key)")?.textContent.trim() ?? "",
-    keys: keysOf(element.getAttribute("aria-keyshortcuts"), mac), icon: element.querySelector("svg.icon"), to: element.getAttribute("href") ?? "", run: () => within(element, () => element.click()),
+    keys: keysOf(element.getAttribute("aria-keyshortcuts"), where), icon: element.querySelector("svg.icon"), to: element.getAttribute("href") ?? "", run: () => within(element, () => element.click()),
     many: Boolean(element.closest("[data-palette-links]")),
   };
 }
@@ -69,15 +71,15 @@ function menuEntries(element) {
   }));
 }
 
-// commandsOf returns the entries of a page in its order.
-export function commandsOf(page, mac = false) {
+// commandsOf returns the entries of a page in its order, with their keys on a Mac or in a terminal (keysOf).
+export function commandsOf(page, where = {}) {
   const entries = [];
   for (const element of page.querySelectorAll("[data-commands] :is(a[href], button), [data-command], [data-menu]")) {
     if (element.commands && !element.closest("[hidden], [data-empty]")) entries.push(...menuEntries(element));
     if (element.ariaHasPopup === "menu") continue;
     const scope = element.closest("[data-commands]");
     if (!scope && !("command" in element.dataset)) continue;
-    if (usable(element, scope ?? element)) entries.push(entryOf(element, scope?.dataset.commands ?? "Actions", mac));
+    if (usable(element, scope ?? element)) entries.push(entryOf(element, scope?.dataset.commands ?? "Actions", where));
   }
   return unique(entries.filter((e) => e.text));
 }

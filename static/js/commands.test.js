@@ -3,11 +3,13 @@ import { test } from "node:test";
 import { keysOf, rank, unique } from "./commands.js";
 
 test("keys are written as people write them", () => {
-  assert.equal(keysOf("Control+B", false), "Ctrl+B");
-  assert.equal(keysOf("Control+K Meta+K", false), "Ctrl+K");
-  assert.equal(keysOf("Control+K Meta+K", true), "⌘K");
-  assert.equal(keysOf("c", false), "C");
-  assert.equal(keysOf(null, false), "");
+  assert.equal(keysOf("Control+B"), "Ctrl+B");
+  assert.equal(keysOf("Control+K Meta+K"), "Ctrl+K");
+  assert.equal(keysOf("Control+K Meta+K", { mac: true, terminal: true }), "⌘K");
+  assert.equal(keysOf("c"), "C");
+  assert.equal(keysOf(null), "");
+  assert.equal(keysOf("Control+B", { terminal: true }), "Ctrl+Shift+B");
+  assert.equal(keysOf("Control+`", { terminal: true }), "Ctrl+`");
 });
 
 test("what is on the page twice is listed once", () => {

@@ -26,7 +26,7 @@ document.addEventListener("pointerdown", (event) => {
 document.addEventListener("click", (event) => {
   const item = event.target.closest?.(".menu-item, .menu-list [data-sheet]");
   if (!item || (event.defaultPrevented && !item.matches("[data-sheet], [data-help]"))) return;
-  item.closest("details.menu")?.querySelector("summary").focus(); // a dialog returns the focus there
+  item.closest("details.menu[open]")?.querySelector("summary").focus(); // a dialog returns the focus there
   closeAll();
 });
 

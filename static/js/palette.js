@@ -3,7 +3,7 @@
 import { Files } from "../files/api.js";
 import { pieces } from "../files/names.js";
 import { encodePath } from "../files/paths.js";
-import { commandsOf, rank } from "./commands.js";
+import { commandsOf, keysOf, rank } from "./commands.js";
 import { h, icon } from "./dom.js";
 import { FileNames, marks } from "./file_names.js";
 
@@ -18,14 +18,16 @@ const modes = {
 export class Palette {
   static #one = null;
 
-  static open(mode, typed = "") {
-    (this.#one ??= new Palette()).show(mode, typed);
+  // open shows the palette. The focus returns to from.
+  static open(mode, { typed = "", from }) {
+    (this.#one ??= new Palette()).show(mode, typed, from);
   }
 
   #rows = []; // {option, entry}
   #at = -1; // the chosen row
   #commands = [];
   #names = null;
+  #from = null; // what had the focus
 
   constructor() {
     this.field = h("input", {
@@ -37,6 +39,7 @@ export class Palette {
     this.status = h("p", { class: "visually-hidden", role: "status" }); // the page's own is inert behind the dialog
     this.dialog = h("dialog", { id: "palette", class: "palette" },
       h("div", { class: "palette-head" }, icon("search"), this.field, h("button", { type: "button", class: "button bare square low", "aria-label": "Close", click: () => this.dialog.close() }, icon("close"))), this.list, this.note, this.status);
+    this.dialog.addEventListener("close", () => this.#refocus());
     this.list.addEventListener("click", (event) => this.#click(event));
     this.list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
     document.body.append(this.dialog);
@@ -47,17 +50,31 @@ export class Palette {
     }
   }
 
-  show(mode, typed) {
+  show(mode, typed, from) {
     if (this.dialog.open && this.mode === mode) return this.dialog.close();
     this.#setMode(mode === "files" && this.#names ? "files" : "commands");
     this.field.value = typed;
     if (!this.dialog.open) {
-      this.#commands = commandsOf(document, isMac);
+      this.#from = from;
+      this.#commands = this.#allCommands();
       this.dialog.showModal();
       this.#loadLinks();
     }
     this.field.focus();
     this.#draw();
+  }
+
+  // #refocus does what a dialog does by itself unless another was over the page before it, or a command moved what had the focus.
+  #refocus() {
+    const now = document.activeElement;
+    if ((now === document.body || this.dialog.contains(now)) && this.#from?.checkVisibility()) this.#from.focus({ preventScroll: true });
+  }
+
+  #allCommands() {
+    const terminal = Boolean(this.#from?.closest(".terminal-stage"));
+    const all = commandsOf(document, { mac: isMac, terminal });
+    if (this.#names) all.push({ group: "Files", text: "Open a file by name…", hint: "", keys: keysOf("Control+P Meta+P", { mac: isMac, terminal }), icon: "file", to: "", run: () => this.show("files", "", this.#from) });
+    return all;
   }
 
   #setMode(mode) {
@@ -79,7 +96,7 @@ export class Palette {
     if (!answer?.ok || answer.redirected) return;
     const links = document.querySelector("[data-palette-links]") ?? document.body.appendChild(h("div", { hidden: true, "data-palette-links": true }));
     links.replaceChildren(...new DOMParser().parseFromString(await answer.text(), "text/html").body.childNodes);
-    this.#commands = commandsOf(document, isMac);
+    this.#commands = this.#allCommands();
     if (this.dialog.open && this.mode === "commands") this.#draw(true);
   }
 
@@ -106,7 +123,7 @@ export class Palette {
 
   #say(query) {
     const { said, waits = false } = this.mode === "files" ? this.#aboutNames() : { said: "" };
-    const none = this.#rows.length || waits ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
+    const none = (this.#rows.length && !this.#rows[0].entry.elsewhere) || waits ? "" : query ? `Nothing matches “${pieces(query).map((p) => p.text).join("")}”. ` : "Nothing here yet. ";
     this.note.textContent = none + said;
     this.note.hidden = !this.note.textContent;
     clearTimeout(this.told);
@@ -124,7 +141,17 @@ export class Palette {
 
   #commandRows(query) {
     if (!query) return this.#grouped();
-    return rank(this.#commands, query, mostRows).map(({ command, marks: marked }) => this.#row({ ...command, command, marks: marked, place: command.group }));
+    const found = rank(this.#commands, query, mostRows);
+    if (!found.length && this.#names) return this.#elsewhere(query);
+    return found.map(({ command, marks: marked }) => this.#row({ ...command, command, marks: marked, place: command.group }));
+  }
+
+  // #elsewhere leads to what else has a query that is no command.
+  #elsewhere(query) {
+    return [
+      this.#row({ text: `Open a file named “${query}”`, icon: "file", elsewhere: true, run: () => this.show("files", query, this.#from) }),
+      this.#row({ text: `Find “${query}” in files`, icon: "find", elsewhere: true, run: () => document.dispatchEvent(new CustomEvent("sandboxd:find", { detail: query })) }),
+    ];
   }
 
   #grouped() {
@@ -188,9 +215,10 @@ export class Palette {
 
   #run(row) {
     if (!row) return;
-    this.dialog.close(); // the focus returns to where it was
+    this.dialog.close();
+    this.#refocus(); // before the command, which may open a dialog that returns the focus as well
     const { entry } = row;
-    const now = this.#commands.includes(entry.command) && commandsOf(document, isMac).find((c) => c.text === entry.text && c.group === entry.group); // an update may have replaced its element
+    const now = this.#commands.includes(entry.command) && this.#allCommands().find((c) => c.text === entry.text && c.group === entry.group); // an update may have replaced its element
     (now || entry).run();
   }
 }

@@ -5,10 +5,13 @@ import { toast } from "./toast.js";
 
 const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
 
+let Palette = null; // once it is loaded
 let loading = false; // a dialog takes what is typed until the palette is there
 
 export async function openPalette(mode) {
   if (loading) return;
+  const from = document.activeElement;
+  if (Palette) return Palette.open(mode, { from });
   const field = h("input", { class: "palette-field", type: "text", "aria-label": "Search and commands", placeholder: "Loading…", autocomplete: "off", spellcheck: "false" });
   const early = h("dialog", { class: "palette" }, h("div", { class: "palette-head" }, icon("search"), field));
   const late = setTimeout(() => {
@@ -17,10 +20,11 @@ export async function openPalette(mode) {
   });
   loading = true;
   try {
-    const { Palette } = await import("./palette.js");
+    ({ Palette } = await import("./palette.js"));
     const closed = early.isConnected && !early.open;
     early.remove();
-    if (!closed) Palette.open(mode, field.value);
+    if (closed) from.focus();
+    else Palette.open(mode, { typed: field.value, from });
   } catch {
     early.remove();
     toast("The search could not be loaded. Look at your connection, then try again.", { bad: true });

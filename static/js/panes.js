@@ -247,11 +247,12 @@ function fit() {
 function clicked(event) {
   const button = event.target.closest?.("[data-pane-toggle], [data-pane-max], [data-pane-hide], [data-pane-flow]");
   if (!button) return;
+  const had = button.contains(document.activeElement);
   const id = button.dataset.paneToggle ?? button.closest("[data-pane]").dataset.pane;
   if ("paneFlow" in button.dataset) toggleFlow();
   else if ("paneMax" in button.dataset) fill(id);
   else press(id);
-  if (!button.checkVisibility()) document.querySelector(`[data-pane-toggle="${id}"]`)?.focus();
+  if (had && !button.checkVisibility()) document.querySelector(`[data-pane-toggle="${id}"]`)?.focus();
 }
 
 function listen() {
