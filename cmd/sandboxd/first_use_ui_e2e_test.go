@@ -96,8 +96,11 @@ func TestWorkspace_ADeadLineIsSaidOnce(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.cmd.Process.Signal(syscall.SIGCONT) })
 	stopped := time.Now()
-	p.sees("the terminal's bar say so", linkState("reconnecting"))
+	p.does("type", chromedp.KeyEvent("x"))
+	p.sees("the terminal's bar say that nothing answers", linkState("silent"))
 	t.Logf("after %s", time.Since(stopped))
+	p.sees("the terminal's bar say so", linkState("reconnecting"))
+	p.sees("that what was typed may be lost", `document.querySelector(".terminal-chip").innerText.includes("may not have arrived") && document.body.hasAttribute("data-stale")`)
 	p.sees("that live updates have noticed too", `document.querySelector("#live:not([data-current])") !== null`)
 	p.never("it said elsewhere", `document.querySelector("#offline").checkVisibility() || document.querySelector(".terminal-notice").checkVisibility()`, 5*time.Second)
 	p.pictures("workspace-reconnecting")

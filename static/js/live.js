@@ -33,7 +33,7 @@ class Channel extends EventTarget {
   }
 }
 
-// Live has the events "connected", "lost" (it reconnects by itself) and, when the server refuses the connection for that,
+// Live has the events "connected" (also when the server answers again), "silent" (it does not answer), "lost" (it reconnects by itself) and, when the server refuses the connection for that,
 // "signed-out" and "other-account" (the page was rendered for another user than the one signed in).
 export class Live extends ReconnectingSocket {
   #channels = new Map(); // id → Channel
@@ -78,6 +78,10 @@ export class Live extends ReconnectingSocket {
 
   ping() {
     this.send(JSON.stringify({ id: 0 }));
+  }
+
+  answers(yes) {
+    this.dispatchEvent(new Event(yes ? "connected" : "silent"));
   }
 
   opened() {

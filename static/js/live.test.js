@@ -11,7 +11,7 @@ function world(t, status = 426) {
   const live = new Live();
   t.after(() => live.dispose());
   const events = [];
-  for (const kind of ["connected", "lost", "signed-out", "other-account"]) live.addEventListener(kind, () => events.push(kind));
+  for (const kind of ["connected", "silent", "lost", "signed-out", "other-account"]) live.addEventListener(kind, () => events.push(kind));
   return { live, events };
 }
 
@@ -123,6 +123,22 @@ test("an unanswered ping means a lost connection, at once after the computer was
   for (let i = 0; i < 3; i++) t.mock.timers.tick(5000);
   assert.equal(sockets[1].closed, 1000);
   assert.equal(events.at(-1), "lost");
+});
+
+test("a server that does not answer a ping is told of, and when it answers again", (t) => {
+  const { live, events } = world(t);
+  live.open("/sandboxes");
+  last().opens();
+  t.mock.timers.tick(5000);
+  says(0, "alive");
+  t.mock.timers.tick(5000);
+  t.mock.timers.tick(2000);
+  assert.deepEqual(events, ["connected"]);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(events, ["connected", "silent"]);
+  says(0, "alive");
+  t.mock.timers.tick(1000);
+  assert.deepEqual(events, ["connected", "silent", "connected"]);
 });
 
 test("a page whose user signed out, or changed, says so", async (t) => {

@@ -13,6 +13,7 @@ let timer = 0;
 function show(id) {
   clearTimeout(timer);
   timer = 0;
+  document.body.toggleAttribute("data-stale", id === "offline");
   for (const note of ["offline", ...refusals]) {
     const element = document.getElementById(note);
     if (element) element.hidden = note !== id;
@@ -21,11 +22,13 @@ function show(id) {
 
 // sayOffline reports a lost connection, unless a terminal's bar already does.
 function sayOffline() {
-  timer = 0;
-  if (!document.querySelector(".link-state[data-state=reconnecting]")?.checkVisibility()) show("offline");
+  const said = document.querySelector(".link-state:is([data-state=silent], [data-state=reconnecting])")?.checkVisibility();
+  show("offline");
+  if (said) document.getElementById("offline").hidden = true;
 }
 
 live.addEventListener("connected", () => show(""));
+live.addEventListener("silent", () => setTimeout(sayOffline)); // the terminal says it first
 for (const why of refusals) live.addEventListener(why, () => show(why));
 live.addEventListener("lost", () => {
   if (refusals.every((why) => document.getElementById(why)?.hidden !== false)) timer ||= setTimeout(sayOffline, patience);

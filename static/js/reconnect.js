@@ -3,17 +3,25 @@ import { onResume, pageSignal } from "./page_lifecycle.js";
 
 const steady = 5000; // ms after which a connection counts as stable
 const pingEvery = 5000; // ms
+const unanswered = 2500; // ms without an answer to a ping after which people are told
 const silence = 9000; // ms without an answer to a ping after which a connection counts as lost: two pings, less what timers are late
 const sleep = 90_000; // ms without a message after which the computer was asleep; hidden pages ping once a minute
 
 const sockets = new Set();
-let pinging = 0;
+let watching = 0;
+let pingedAt = 0;
 
-// pingAll pings, and drops what did not answer the last ping: all at once, since they share the line.
-function pingAll() {
+// watch pings, and drops what did not answer the last ping: all at once, since they share the line.
+function watch() {
   const silent = [...sockets].filter((s) => s.silentFor);
   if (silent.some((s) => s.silentFor >= silence)) for (const s of silent) s.drop();
-  for (const s of sockets) if (!silent.includes(s)) s.ask();
+  else for (const s of silent) if (s.silentFor >= unanswered) s.tell(false);
+  if (Math.abs(Date.now() - pingedAt) >= pingEvery) pingAll(); // the clock may be set back
+}
+
+function pingAll() {
+  pingedAt = Date.now();
+  for (const s of sockets) if (!s.silentFor) s.ask();
 }
 
 // delayAfter returns how long to wait before the next attempt, in ms, after that many failures. chance is from 0 to 1.
@@ -40,15 +48,16 @@ export function refusal(url, headers = {}) {
 //
 // It pings, since a line can be dead without being closed.
 //
-// Subclasses have makeSocket(how), which returns a new WebSocket; ping(), which asks for any message; opened(); received(data); left(), for a page that is left
-// while connected; and lost(event, opened), which calls retry() or stop(), maybe later. opened says whether there was a
-// connection.
+// Subclasses have makeSocket(how), which returns a new WebSocket; ping(), which asks for any message; opened(); received(data);
+// answers(yes), when pings get no answer, and when one arrives again; left(), for a page that is left while connected; and
+// lost(event, opened), which calls retry() or stop(), maybe later. opened says whether there was a connection.
 export class ReconnectingSocket extends EventTarget {
   #socket = null;
   #openedAt = 0;
   #timer = 0; // of this attempt, or the next
   #pingAt = 0;
   #heardAt = 0;
+  #answers = true;
   #failures = 0;
   #wanted = false; // open, or to be reopened
   #disposed = new AbortController();
@@ -81,12 +90,15 @@ export class ReconnectingSocket extends EventTarget {
     this.#timer = setTimeout(() => socket.readyState === 0 && socket.close(), this.openLimit(how));
     socket.onopen = () => {
       this.#openedAt = this.#pingAt = this.#heardAt = Date.now();
+      this.#answers = true;
+      if (!sockets.size) pingedAt = this.#openedAt;
       sockets.add(this);
-      pinging ||= setInterval(pingAll, pingEvery);
+      watching ||= setInterval(watch, 1000);
       this.opened();
     };
     socket.onmessage = (event) => {
       this.#heardAt = Date.now();
+      this.tell(true);
       this.received(event.data);
     };
     socket.onclose = (event) => this.#socket === socket && this.drop(event);
@@ -105,6 +117,17 @@ export class ReconnectingSocket extends EventTarget {
   ask() {
     this.#pingAt = Date.now();
     this.ping();
+  }
+
+  tell(answers) {
+    if (answers === this.#answers) return;
+    this.#answers = answers;
+    this.answers(answers);
+  }
+
+  // expect is called when an answer should arrive soon, to tell early that there is none.
+  expect() {
+    if (Date.now() - Math.max(pingedAt, this.#heardAt) > 1000) pingAll();
   }
 
   // send reports whether there is a connection; without one the message is dropped.
@@ -144,7 +167,7 @@ export class ReconnectingSocket extends EventTarget {
   #close() {
     clearTimeout(this.#timer);
     sockets.delete(this);
-    if (!sockets.size) pinging = clearInterval(pinging);
+    if (!sockets.size) watching = clearInterval(watching);
     const socket = this.#socket;
     this.#socket = null;
     socket?.close(1000);

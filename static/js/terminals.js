@@ -19,6 +19,7 @@ const refreshEvery = 15_000; // ms; other windows open and close terminals too
 const stateLabels = {
   connecting: ["busy", "state-busy", "Connecting…"],
   connected: ["good", "state-running", "Connected"],
+  silent: ["busy", "state-busy", "No answer…"],
   reconnecting: ["busy", "state-busy", "Reconnecting…"],
   asleep: ["still", "state-asleep", "Asleep"],
   frozen: ["still", "state-frozen", "Frozen"],

@@ -1,7 +1,7 @@
 // Connection is a terminal's WebSocket. It reconnects by itself, except after a final close code, but wakes the sandbox only
 // on request: a forgotten page must not keep a sandbox awake.
 //
-// States: "connecting" (the first time), "connected", "reconnecting", "asleep" (wake() wakes the sandbox; reason says why
+// States: "connecting" (the first time), "connected", "silent" (connected, but nothing answers), "reconnecting", "asleep" (wake() wakes the sandbox; reason says why
 // the last attempt to wake it failed), "waking", "closed" (reason says why; wake() tries again), and "deleted"
 // (the sandbox is gone).
 import { ReconnectingSocket, refusal } from "../js/reconnect.js";
@@ -31,8 +31,10 @@ export class Connection extends ReconnectingSocket {
   #state = "";
   #woke = false; // the last attempt was to wake the sandbox
   #heard = false; // it received something
+  #typed = false; // since it received something
 
-  // on: {open(), message(ArrayBuffer), state(state, reason), rest(how), called when a refusal says how the sandbox rests}
+  // on: {open(), message(ArrayBuffer), state(state, reason), doubt(text), called when what was typed is lost, or may be; rest(how), called
+  // when a refusal says how the sandbox rests}
   constructor(url, on) {
     super();
     this.url = url;
@@ -70,13 +72,27 @@ export class Connection extends ReconnectingSocket {
     this.send(ping());
   }
 
+  // type sends what a person typed.
+  type(messages) {
+    const sent = messages.every((message) => this.send(message));
+    if (sent) this.expect();
+    else if (this.#state === "reconnecting") this.on.doubt?.("Not connected: what you type is not sent.");
+    this.#typed ||= sent;
+  }
+
+  answers(yes) {
+    this.#set(yes ? "connected" : "silent");
+  }
+
   opened() {
+    this.#typed = false;
     this.#set("connected");
     this.on.open();
   }
 
   received(data) {
     this.#heard = true;
+    this.#typed = false;
     if (data instanceof ArrayBuffer) this.on.message(data);
   }
 
@@ -84,6 +100,8 @@ export class Connection extends ReconnectingSocket {
     if (code === asleep) return this.#stop("asleep", this.#woke && !this.#heard ? reason : "");
     if (code === deleted) return this.#stop("deleted");
     if (isFinal(code)) return this.#stop("closed", reason || "The connection was closed.");
+    if (this.#typed) this.on.doubt?.("The connection broke. What you typed last may not have arrived.");
+    this.#typed = false;
     this.#set("reconnecting", reason);
     const final = opened ? null : await this.#refusal();
     if (this.busy) return;

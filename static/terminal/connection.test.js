@@ -11,7 +11,7 @@ beforeEach(() => {
   sockets.length = 0;
   answer = { type: "basic", status: 426, json: async () => ({}) };
   globalThis.fetch = async (url, how) => (asked.push(how), answer);
-  mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
 });
 
 afterEach(() => {
@@ -22,10 +22,11 @@ afterEach(() => {
 function open() {
   const states = [];
   const rests = [];
+  const doubts = [];
   const state = (now, reason) => states.push(reason ? `${now}: ${reason}` : now);
-  const connection = new Connection("ws://box/ws", { open() {}, message() {}, state, rest: (how) => rests.push(how) });
+  const connection = new Connection("ws://box/ws", { open() {}, message() {}, state, rest: (how) => rests.push(how), doubt: (text) => doubts.push(text) });
   connections.push(connection);
-  return { connection, states, rests };
+  return { connection, states, rests, doubts };
 }
 
 const says = (text) => last().says(new TextEncoder().encode(text).buffer);
@@ -179,4 +180,26 @@ test("a terminal of a deleted sandbox says so once, and does not offer to connec
     await settled();
     assert.equal(states.at(-1), "deleted", code);
   }
+});
+
+test("typing to a server that does not answer is told of within seconds, and what may be lost when the line is given up", async () => {
+  const { connection, states, doubts } = open();
+  connection.connect();
+  last().opens();
+  mock.timers.tick(1500);
+  says("0$ ");
+  mock.timers.tick(1500);
+  connection.type(["0l"]);
+  assert.deepEqual(last().sent.length, 2, "it asks at once");
+  mock.timers.tick(3000);
+  assert.deepEqual([states.at(-1), doubts], ["silent", []]);
+  says("0l");
+  assert.equal(states.at(-1), "connected");
+  mock.timers.tick(1500);
+  connection.type(["0s"]);
+  for (let i = 0; i < 12; i++) mock.timers.tick(1000);
+  await settled();
+  assert.deepEqual([states.at(-1), doubts.length], ["reconnecting", 1]);
+  connection.type(["0x"]);
+  assert.match(doubts[1], /not sent/);
 });

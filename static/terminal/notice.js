@@ -3,6 +3,7 @@ import { h } from "../js/dom.js";
 
 const texts = {
   connecting: "Connecting…",
+  silent: "No answer from the server…",
   reconnecting: "Reconnecting…",
   waking: "Waking…",
   deleted: "This sandbox was deleted.",

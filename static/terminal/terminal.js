@@ -92,7 +92,7 @@ class MountedTerminal {
       open: () => this.#opened(),
       message: (buffer) => this.#received(buffer),
       state: (state, reason) => this.#changed(state, reason),
-      rest: (how) => this.rest(how),
+      rest: (how) => this.rest(how), doubt: (text) => this.chip.show(text),
     });
     if (this.options.wake) this.connection.wake();
     else this.connection.connect();
@@ -457,7 +457,7 @@ class MountedTerminal {
   }
 
   #type(data) {
-    for (const message of protocol.input(data)) this.connection.send(message);
+    this.connection.type(protocol.input(data));
   }
 
   #opened() {
@@ -482,7 +482,7 @@ class MountedTerminal {
     this.#reason = reason;
     const shown = shownAs(state, this.#rest);
     this.root.dataset.state = shown;
-    this.notice.show(shown === "reconnecting" && this.options.onState ? "connected" : shown, reason); // the owner shows it
+    this.notice.show(["silent", "reconnecting"].includes(shown) && this.options.onState ? "connected" : shown, reason); // the owner shows it
     this.#emit("state", shown, (value) => this.options.onState?.(value, reason));
   }
 
