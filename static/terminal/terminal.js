@@ -128,10 +128,10 @@ class MountedTerminal {
     if (shownAs(this.state, how) !== before) this.#changed(this.state, this.#reason);
   }
 
-  // copy copies what is selected, here or in the scrollback.
-  async copy() {
+  // copy copies what is selected, here or in the scrollback. asked is false after a selection, which may be of nothing.
+  async copy(asked = true) {
     const text = this.#scrollback?.screen.getSelection() || this.screen.getSelection();
-    if (!text) return this.chip.show("Nothing is selected. Drag over text to select it.");
+    if (!text) return asked && this.chip.show("Nothing is selected. Drag over text to select it.");
     this.#copied(await copy(text));
   }
 
@@ -400,7 +400,7 @@ class MountedTerminal {
 
   // #selected: the mouse has selected something.
   #selected() {
-    if (this.options.copyOnSelect?.() ?? true) this.copy();
+    if (this.options.copyOnSelect?.() ?? true) this.copy(false);
     else this.chip.show(`Press ${isMac ? "⌘C" : "Ctrl+Shift+C"} to copy.`);
     if (this.#scrollback?.isView) this.focus();
   }
