@@ -226,7 +226,7 @@ func SetupPage(s Setup) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = textInput(input{ID: "name", Name: "name", Label: "Name", Auto: "username", Field: s.Name, Required: true, Focus: !s.onPassword()}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textInput(input{ID: "name", Name: "name", Label: "Name", Auto: "username", Field: s.Name, Placeholder: "such as ada", Required: true, Focus: !s.onPassword()}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

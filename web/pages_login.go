@@ -67,7 +67,7 @@ func (s *accountHandlers) submitLogout(ctx context.Context, r *request) (string,
 
 // pageSetup is the one-time link of the first run.
 func (s *accountHandlers) pageSetup(ctx context.Context, r *request) (templ.Component, error) {
-	return s.setupForm(ctx, r, views.Setup{Code: r.query("code"), Name: views.Field{Value: "admin"}})
+	return s.setupForm(ctx, r, views.Setup{Code: r.query("code")})
 }
 
 func (s *accountHandlers) setupForm(ctx context.Context, r *request, v views.Setup) (templ.Component, error) {

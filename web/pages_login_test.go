@@ -37,6 +37,9 @@ func TestSetup_MakesTheAdminAndSignsIn(t *testing.T) {
 	if got := attr(in(page.need("form"), "input"), "value"); got != code {
 		t.Fatalf("the form carries %q", got)
 	}
+	if name := page.need("#name"); attr(name, "value") != "" { // the caret is in it, and what is typed would be added to a name
+		t.Errorf("the name is filled in: %q", attr(name, "value"))
+	}
 	done := s.post("", "/setup", fields("code", code, "name", "chief", "password", testPassword)).leads("/")
 	cookie := done.Result().Cookies()[0]
 	if cookie.Name != s.server.sessionCookie() || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Domain != "" {
