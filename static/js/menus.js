@@ -1,5 +1,15 @@
 // Behaviour of the <details> menus: one open at a time, closed by Escape and outside clicks, arrow keys, and opening upwards
-// when there is no room below.
+// when there is no room below, or over its button when there is none above either.
+const edge = 8; // px of the window that a menu leaves free
+
+// place says whether a menu opens upwards, or how far it is moved up, so that it is in a window of this height. list is its box
+// when it opens downwards, and top that of its button.
+export function place(list, top, height) {
+  const over = list.bottom + edge - height;
+  const up = over > 0 && list.height + edge < top;
+  return { up, by: up ? 0 : Math.max(0, Math.min(over, list.top - edge)) };
+}
+
 const open = () => document.querySelectorAll("details.menu[open]");
 
 function closeAll(except) {
@@ -13,8 +23,11 @@ document.addEventListener(
     if (!menu.matches?.("details.menu") || !menu.open) return;
     closeAll(menu);
     menu.classList.remove("up");
-    const box = menu.querySelector(".menu-list").getBoundingClientRect();
-    menu.classList.toggle("up", box.bottom > innerHeight && box.height < menu.getBoundingClientRect().top);
+    const list = menu.querySelector(".menu-list");
+    list.style.translate = "";
+    const { up, by } = place(list.getBoundingClientRect(), menu.getBoundingClientRect().top, innerHeight);
+    menu.classList.toggle("up", up);
+    if (by) list.style.translate = `0 ${-by}px`;
   },
   true,
 );
