@@ -14,7 +14,9 @@ import (
 type liveTemplates struct {
 	server  *Server
 	request *request
-	only    string // the one template of the page, or "" for the gallery
+	only    string          // the one template of the page, or "" for the gallery
+	editor  bool            // the page is the editor of its files, which shows its image and the log alone
+	shows   map[string]bool // templates whose image the page shows: not those that are broken, or were made since
 	pending map[string]catalog.ImageStatus
 	lines   []string
 	state   catalog.ImageState // of the one template, as told last
@@ -35,7 +37,11 @@ func (l *liveTemplates) beside(ctx context.Context, hand func(news)) {
 }
 
 func (s *templateHandlers) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
-	return &liveTemplates{server: s.Server, request: r, pending: map[string]catalog.ImageStatus{}}, nil
+	l := &liveTemplates{server: s.Server, request: r, shows: map[string]bool{}, pending: map[string]catalog.ImageStatus{}}
+	for _, e := range s.cfg.Templates.List() {
+		l.shows[e.Name] = e.Problem == nil
+	}
+	return l, nil
 }
 
 func (s *templateHandlers) openLiveTemplate(_ context.Context, r *request) (livePage, error) {
@@ -43,17 +49,21 @@ func (s *templateHandlers) openLiveTemplate(_ context.Context, r *request) (live
 	if err != nil {
 		return nil, err
 	}
-	return &liveTemplates{server: s.Server, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}, upkeep: true, drawn: r.query("seen")}, nil
+	editor := r.query("editor") != ""
+	return &liveTemplates{
+		server: s.Server, request: r, only: e.Name, editor: editor, shows: map[string]bool{e.Name: editor || e.Problem == nil},
+		pending: map[string]catalog.ImageStatus{}, upkeep: !editor, drawn: r.query("seen"),
+	}, nil
 }
 
 // begin draws all that may have changed since the page was drawn: it is little.
 func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 	for _, e := range l.server.cfg.Templates.List() {
-		if e.Problem == nil && (l.only == "" || l.only == e.Name) {
+		if e.Problem == nil && l.shows[e.Name] {
 			l.pending[e.Name] = l.server.templates.imageStatus(ctx, e)
 		}
 	}
-	if l.only != "" {
+	if l.only != "" && l.shows[l.only] {
 		l.state = l.pending[l.only].State
 		out.add("build-log", views.Replace, views.BuildLog(l.server.templates.lastLog(ctx, l.only, l.state)))
 	}
@@ -62,13 +72,13 @@ func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 
 func (l *liveTemplates) take(n news) bool {
 	if n.update != nil {
-		return true
+		return !l.editor
 	}
-	if n.template != nil && (n.template.Template == "" || n.template.Template == l.only) {
+	if !l.editor && n.template != nil && (n.template.Template == "" || n.template.Template == l.only) {
 		l.upkeep = true
 		return true
 	}
-	if n.image == nil || l.only != "" && n.image.Template != l.only {
+	if n.image == nil || !l.shows[n.image.Template] {
 		return false
 	}
 	l.pending[n.image.Template] = n.image.Status
@@ -79,7 +89,7 @@ func (l *liveTemplates) take(n news) bool {
 }
 
 func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
-	if l.only != "" {
+	if l.only != "" && !l.editor {
 		if older, err := l.server.updates.older(ctx, l.request, l.only); err == nil && printOf(older) != l.older {
 			l.older = printOf(older)
 			out.add("template-older", views.Replace, views.OlderBoxesPart(older))

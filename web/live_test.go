@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -392,4 +393,31 @@ func TestLiveTemplates_FollowABuild(t *testing.T) {
 	if e := page.next(); !strings.Contains(e, "No such package.") || !strings.Contains(e, "Rebuild") {
 		t.Errorf("failed: %s", e)
 	}
+}
+
+// The editor of a template's files, the page of a broken template, and a gallery that was drawn before a template was made show less.
+func TestLiveTemplates_OnlyWhatThePageShows(t *testing.T) {
+	s := newStage(t)
+	only := func(first string, wanted ...string) {
+		t.Helper()
+		for _, part := range targets(first) {
+			if id, _, _ := strings.Cut(part, " "); strings.HasPrefix(id, "template-") || strings.HasPrefix(id, "book-") || id == "build-log" {
+				if !slices.Contains(wanted, id) {
+					t.Errorf("the page has no %s: %v", id, targets(first))
+				}
+			}
+		}
+	}
+	editor, first := s.follow("root", s.topicOf("root", "/templates/base/edit"))
+	only(first, "template-image", "build-log")
+	s.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: catalog.ImageStatus{State: catalog.ImageBuilding}, Line: "one"})
+	if e := editor.next(); !has(e, "template-image outerHTML") {
+		t.Errorf("a build begins: %v", targets(e))
+	}
+	_, first = s.follow("root", "/templates/rust-edge")
+	only(first, "template-older", "template-upkeep")
+	gallery, _ := s.follow("root", "/templates")
+	s.images.bus.Publish(catalog.ImageEvent{Template: "fresh", Status: catalog.ImageStatus{State: catalog.ImageBuilding}})
+	s.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: catalog.ImageStatus{State: catalog.ImageBuilding}})
+	only(gallery.next(), "book-base")
 }

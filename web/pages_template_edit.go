@@ -40,7 +40,7 @@ func (s *ownTemplateHandlers) pageEditTemplate(ctx context.Context, r *request) 
 	case template.Git:
 		v.Why = "This template comes from a git repository. Change it there, then rebuild it."
 	}
-	v.Frame.Live.Topic = templateURL(e.Name, "")
+	v.Frame.Live.Topic = templateURL(e.Name, "") + "?editor=1"
 	r.head.Set("Content-Security-Policy", workspacePolicy) // the editor sets styles from script
 	return views.TemplateEditPage(v), nil
 }

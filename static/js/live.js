@@ -5,10 +5,10 @@ import { ReconnectingSocket, refusal, socketURL } from "./reconnect.js";
 
 const patience = 5000; // ms for a terminal whose code does not come
 
-// present leaves out parts whose place is not shown: a pane that is kept while its sandbox wakes has no panel, a workspace has no
-// number of alerts, and the editor of a template no list of builds.
+// present leaves out parts whose place is not shown: a pane that is kept while its sandbox wakes has no panel, and a workspace has
+// no number of alerts.
 export function present(html, shown) {
-  return html.replace(/<hx-partial hx-target="#(work-[a-z]+|alert-count|template-upkeep)"[^]*?<\/hx-partial>/g, (part, id) => (shown(id) ? part : ""));
+  return html.replace(/<hx-partial hx-target="#(work-[a-z]+|alert-count)"[^]*?<\/hx-partial>/g, (part, id) => (shown(id) ? part : ""));
 }
 
 // Channel follows one topic. Its events: "opened", also after each reconnect; the topic's own events, with data; "lost" when
