@@ -17,6 +17,18 @@ function foundOf(result) {
   return { ...result, path: result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path) };
 }
 
+// placeOf returns where a path belongs in a sorted list of [path, …], folders before what is after them in the tree.
+export function placeOf(sorted, path) {
+  const key = path.replaceAll("/", "\0");
+  let from = 0;
+  for (let to = sorted.length; from < to; ) {
+    const middle = (from + to) >> 1;
+    if (sorted[middle][0].replaceAll("/", "\0") < key) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
 const modes = {
   content: { title: "Contents", placeholder: "Find in files", other: "names" },
   names: { title: "Names", placeholder: "Name or *.go", other: "content" },
@@ -25,6 +37,7 @@ const modes = {
 export class FindView {
   #away = new AbortController();
   #groups = new Map();
+  #sorted = []; // [path, element]
   #n = 0;
 
   // owner: {files, home, open(path, {line, column}), reveal(path), close()}
@@ -85,6 +98,7 @@ export class FindView {
     this.#away = new AbortController();
     const { signal } = this.#away;
     this.#groups.clear();
+    this.#sorted = [];
     this.#n = 0;
     this.results.replaceChildren();
     this.note.textContent = "";
@@ -129,16 +143,23 @@ export class FindView {
 
   #add(found) {
     if (++this.#n > most) return;
-    if (this.mode === "names") return this.results.append(this.#file(found, true));
+    if (this.mode === "names") return this.#insert(found.path, this.#file(found));
     let group = this.#groups.get(found.path);
     if (!group) {
       group = { element: h("details", { class: "find-group", open: true }, h("summary", {}, icon("right"), this.#label(found), h("span", { class: "count" })), h("div", {})), n: 0 };
       this.#groups.set(found.path, group);
-      this.results.append(group.element);
+      this.#insert(found.path, group.element);
     }
     group.n++;
     group.element.querySelector(".count").textContent = group.n;
     group.element.lastChild.append(this.#line(found));
+  }
+
+  // #insert adds a file in the order of paths: the search finds them in any order.
+  #insert(path, element) {
+    const at = placeOf(this.#sorted, path);
+    this.results.insertBefore(element, this.#sorted[at]?.[1] ?? null);
+    this.#sorted.splice(at, 0, [path, element]);
   }
 
   #label(found) {
