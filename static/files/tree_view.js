@@ -2,6 +2,7 @@
 // in-place renaming, and drag and drop.
 import { Node } from "./model.js";
 import { baseOf, encodeName, nameFault, parentOf, within } from "./paths.js";
+import { nameField } from "./name_field.js";
 import { nameElement, plainName, textElement } from "./names.js";
 import { command, h, icon } from "../js/dom.js";
 import { iconOf } from "./kinds.js";
@@ -16,7 +17,7 @@ export const dragType = "application/x-sandboxd-paths";
 export class TreeView {
   #typed = "";
   #typedUntil = 0;
-  #edit = null; // {path, resolve, input}
+  #edit = null; // {path, element, cancel()}
   #press = null;
   #spring = null;
   #over = "";
@@ -91,7 +92,7 @@ export class TreeView {
     const look = iconOf(entry, row.open);
     const glyph = h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}${look.folder ? " folder" : ""}` }, icon(look.icon), entry.type === "link" && icon("arrow", "badge"));
     const twist = h("span", { class: "twist" }, row.folder && icon(row.state === "slow" ? "state-busy" : "right", row.state === "slow" ? "turning" : ""));
-    const name = this.#edit?.path === row.path ? this.#edit.input : h("span", { class: "names" }, nameElement(row.key), entry.type === "link" && target(entry));
+    const name = this.#edit?.path === row.path ? this.#edit.element : h("span", { class: "names" }, nameElement(row.key), entry.type === "link" && target(entry));
     const element = h("div", {
       class: `tree-row${entry.name.startsWith(".") ? " dim" : ""}${this.owner.isCut?.(row.path) ? " cut" : ""}`, role: "treeitem", "aria-level": row.level,
       "aria-expanded": row.folder ? String(row.open) : null, draggable: "true", title: tooltip(row),
@@ -120,36 +121,15 @@ export class TreeView {
 
   // edit lets the user type a name in the row of path. It resolves to the name, or "" when cancelled.
   edit(path, value, fault = nameFault) {
-    this.#edit?.resolve("");
+    this.#edit?.cancel();
     return new Promise((resolve) => {
-      const input = h("input", { class: "name-field", type: "text", value, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-label": "Name" });
-      let over = false;
-      const done = (name) => {
-        if (over) return;
-        over = true;
+      const { element, input, cancel } = nameField(value, fault, (name, byKey) => {
         this.#edit = null;
         resolve(name);
         this.list.redraw(path);
-      };
-      const finish = () => {
-        const problem = fault(input.value);
-        input.setCustomValidity(input.value === value ? "" : problem);
-        if (!input.reportValidity()) return;
-        done(input.value);
-        this.focus();
-      };
-      input.addEventListener("keydown", (event) => {
-        event.stopPropagation();
-        if (event.key === "Enter" && !event.isComposing) finish();
-        else if (event.key === "Escape") {
-          done("");
-          this.focus();
-        }
+        if (byKey) this.focus();
       });
-      input.addEventListener("input", () => input.setCustomValidity(""));
-      input.addEventListener("blur", () => setTimeout(() => document.activeElement !== input && done(fault(input.value) ? "" : input.value)));
-      for (const kind of ["pointerdown", "dblclick", "click"]) input.addEventListener(kind, (event) => event.stopPropagation());
-      this.#edit = { path, input, resolve: done };
+      this.#edit = { path, element, cancel };
       this.list.redraw(path);
       input.focus();
       const dot = value.lastIndexOf(".");
