@@ -250,7 +250,7 @@ func (s *workspaceHandlers) lastUpdate(name string, out *parts) {
 	out.add("ws-acts", views.Fill, templ.NopComponent)
 	out.add("ws-links", views.Fill, templ.NopComponent)
 	out.add("ws-still", views.Replace, views.StillPart(views.Still{
-		Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
+		Deleted: true, Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
 		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},
 	}))
 	for _, e := range s.panes {

@@ -60,7 +60,8 @@ func TestFilesPage_MakesFilesAndFoldersByTheMenu(t *testing.T) {
 	p.runs("ask for what can be new", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
 	p.button("New file")
 	p.names("taken")
-	p.sees("that the name is taken", `document.activeElement.validationMessage === "This name is already taken."`)
+	p.sees("that the name is taken, below the field", `document.activeElement.getAttribute("aria-invalid") === "true" && document.querySelector(".name-fault")?.checkVisibility() && document.querySelector(".name-fault").textContent === "This name is already taken."`)
+	p.pictures("files-name-taken")
 	p.keys(kb.Escape)
 	p.sees("what was chosen before, again", fmt.Sprintf(`document.querySelector(".name-field") === null && document.querySelector(%q)?.classList.contains("here")`, row("src/taken")))
 	p.runs("ask again", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
@@ -75,6 +76,20 @@ func TestFilesPage_MakesFilesAndFoldersByTheMenu(t *testing.T) {
 	if got := p.content("/home/agent/src/new <b>folder/notes.txt"); got != "first words" {
 		t.Errorf("the new file has %q", got)
 	}
+	p.keepsUnsavedWork()
+}
+
+// keepsUnsavedWork of a sandbox that is deleted elsewhere: it can still be read, copied and downloaded.
+func (p *filesPage) keepsUnsavedWork() {
+	p.t.Helper()
+	p.runs("go to the editor", `document.querySelector(".editor-host:not([hidden]) .cm-content").focus()`)
+	p.inserts("unsaved ")
+	p.sees("that it is not saved", `document.querySelector("sandbox-editor .dirty") !== null`)
+	p.s.raw("DELETE", "/sandboxes/"+p.name, nil)
+	p.sees("what is not saved, in the message", `document.querySelector("#ws-still .left-work")?.textContent.includes("notes.txt")`)
+	p.pictures("workspace-deleted")
+	p.runs("read it", `document.querySelector(".left-work .link").click()`)
+	p.sees("its text", `document.querySelector("dialog .left-text")?.value.includes("unsaved")`)
 }
 
 // TestFilesPage_CopiesAndPastesByTheKeyboard into another folder, beside the original, and where a name is taken.

@@ -15,6 +15,14 @@ export function howOf(draft) {
   return draft.how?.encoding === "UTF-8" ? draft.how : plain;
 }
 
+// showWork shows unsaved work in a dialog, to be read and copied.
+export function showWork(text, ask = dialogs.ask) {
+  return ask({
+    title: "Your unsaved work", wide: true, buttons: [{ value: "", text: "Close", kind: "primary", usual: true }],
+    body: h("textarea", { class: "input left-text", rows: "18", readonly: true, "aria-label": "Your unsaved work" }, text),
+  });
+}
+
 // draftNote returns the note about a draft. tab: {path, owner, note(id, note)}.
 export function draftNote(tab, draft, { ask, confirm, tell } = dialogs) {
   const { owner } = tab;
@@ -22,10 +30,6 @@ export function draftNote(tab, draft, { ask, confirm, tell } = dialogs) {
     tab.note("left", null);
     return owner.drafts.drop(tab.path);
   };
-  const show = () => ask({
-    title: "Your unsaved work", wide: true, buttons: [{ value: "", text: "Close", kind: "primary", usual: true }],
-    body: h("textarea", { class: "input left-text", rows: "18", readonly: true, "aria-label": "Your unsaved work" }, draft.text),
-  });
   const saveAs = async () => {
     const input = h("input", { class: "input", value: `${decodeText(tab.path)}.mine`, "aria-label": "Path", spellcheck: "false" });
     if ((await ask({ title: "Save your work as", body: input, buttons: [{ value: "", text: "Cancel" }, { value: "save", text: "Save", kind: "primary", usual: true }] })) !== "save") return;
@@ -43,7 +47,7 @@ export function draftNote(tab, draft, { ask, confirm, tell } = dialogs) {
   return {
     tone: "busy", icon: "warn", text: `You have unsaved work (${shortTime(new Date(draft.at).toISOString())}). It cannot be applied to this file.`,
     acts: [
-      { text: "Show", act: show },
+      { text: "Show", act: () => showWork(draft.text, ask) },
       { text: "Copy", act: () => copy(draft.text) },
       { text: "Save as…", act: saveAs },
       { text: "Discard", act: async () => (await confirm({ title: "Discard your unsaved work?", text: "This cannot be undone.", act: "Discard" })) && done() },

@@ -408,6 +408,11 @@ class SandboxEditor extends HTMLElement {
     for (const t of tabs) t.keep();
   }
 
+  // unsaved returns the unsaved work, also of files that are not loaded yet: [{path, text}].
+  unsaved() {
+    return Promise.all(this.#tabs.filter((t) => t.dirty).map(async (t) => ({ path: t.path, text: t.code ? t.mine : ((await this.drafts.get(t.path))?.text ?? "") })));
+  }
+
   #gone(paths) {
     for (const t of [...this.#tabs]) {
       if (!paths.some((p) => within(t.path, p))) continue;

@@ -268,8 +268,8 @@ export class Tab {
     return this.conflict.comparing;
   }
 
-  // #mine returns the current text, with an edited merge.
-  get #mine() {
+  // mine returns the current text, with an edited merge.
+  get mine() {
     this.conflict.collectMerge();
     return this.code.text;
   }
@@ -277,7 +277,7 @@ export class Tab {
   // save saves over the version that was loaded, or that the comparison shows.
   async save() {
     if (!this.code || this.readOnly || this.state !== "ready") return false;
-    return this.write(this.#mine, this.comparing?.etag ?? this.etag);
+    return this.write(this.mine, this.comparing?.etag ?? this.etag);
   }
 
   // write saves a text over the version with this ETag; "" means a new file.
@@ -332,7 +332,7 @@ export class Tab {
     if (now.part) return this.conflict.block(now.etag, "The version on disk is too large to compare.");
     const found = read(now.bytes);
     if (found.kind === "binary") return this.conflict.block(now.etag, "The version on disk is a binary file.");
-    if (found.text === this.#mine) {
+    if (found.text === this.mine) {
       this.etag = now.etag;
       this.how = found.how;
       return this.#saved(found.text);

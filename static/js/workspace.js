@@ -9,5 +9,6 @@ import "./resume.js";
 import "./terminals.js";
 import "../files/files.js";
 import "../editor/editor.js";
+import "../editor/left_work.js";
 
 loaded("workspace");
