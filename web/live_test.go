@@ -345,6 +345,21 @@ func TestLiveWorkspace_TurnsIntoTerminalsWhenItRuns(t *testing.T) {
 	}
 }
 
+func TestLiveWorkspace_BringsTheStepAndTheLogThatCameBeforeItBegan(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State, b.Spec.Template = sandbox.Creating, "node-api" })
+	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Detail: "Step 1/4 : ARG BASE_IMAGE"})
+	topic := s.topicOf("ada", "/sandboxes/mine")
+	s.images.mu.Lock()
+	s.images.log = []string{"Step 1/4 : ARG BASE_IMAGE", "Step 4/4 : RUN sleep 60"}
+	s.images.mu.Unlock()
+	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Detail: "Step 4/4 : RUN sleep 60"})
+	_, first := s.follow("ada", topic)
+	if !has(first, "work-steps outerHTML") || !has(first, "work-log innerHTML") || strings.Count(first, "Step 4/4 : RUN sleep 60") < 2 {
+		t.Errorf("begins with %s", first)
+	}
+}
+
 func TestLiveWorkspace_SaysWhyItFailedAndWhenItIsGone(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)

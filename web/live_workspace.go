@@ -83,7 +83,21 @@ func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 	}
 	l.reasons = l.request.query("reasons")
 	l.look(out)
+	l.tellWork(out)
 	return nil
+}
+
+// tellWork collects how far work has come, with all of its log: a build may have said much since the page was drawn, and then nothing for
+// minutes.
+func (l *liveWorkspace) tellWork(out *parts) {
+	if l.box.State == sandbox.Running || still(l.box.State) { // no pane shows steps
+		return
+	}
+	work := l.server.workspace.work(l.box, l.progress)
+	out.add("work-steps", views.Replace, views.WorkSteps(work))
+	if work.Log != "" {
+		out.add("work-log", views.Fill, views.Text(work.Log))
+	}
 }
 
 // look collects the state when the page does not show it as it is.
@@ -143,11 +157,16 @@ func (l *liveWorkspace) take(n news) bool {
 		}
 		l.box, l.progress, l.deleted, l.stale = n.box.Sandbox, n.box.Progress, n.box.Deleted, true
 		return true
-	case n.image != nil && n.image.Line != "" && n.image.Template == l.box.Spec.Template && l.progress.Phase == sandbox.PhaseImage:
+	case n.image != nil && n.image.Line != "" && n.image.Template == l.box.Spec.Template && l.awaitsImage():
 		l.lines = append(l.lines, n.image.Line)
 		return true
 	}
 	return false
+}
+
+// awaitsImage says whether what is built now is for the sandbox. A line may come before word that its image is made.
+func (l *liveWorkspace) awaitsImage() bool {
+	return l.progress.Phase == sandbox.PhaseImage || l.progress.Phase == "" && l.box.State == sandbox.Creating
 }
 
 // urgent reports that the sandbox has another state than the page shows.

@@ -39,6 +39,16 @@ func TestEnsure_ManyWaitersShareOneBuild(t *testing.T) {
 	})
 }
 
+func TestHandNewest_WhoFallsBehindMissesTheOldest(t *testing.T) {
+	c := make(chan BuildEvent, 2)
+	for _, line := range []string{"one", "two", "three"} {
+		handNewest(c, BuildEvent{Line: line})
+	}
+	if first, last := <-c, <-c; first.Line != "two" || last.Line != "three" {
+		t.Errorf("got %q and %q", first.Line, last.Line)
+	}
+}
+
 func TestEnsure_PresentImageCostsOneQuestion(t *testing.T) {
 	bubble(t, func(r *rig) {
 		first, err := r.ensure("top")

@@ -125,10 +125,7 @@ func (i *Images) spread(f *job, e BuildEvent, at point) {
 	f.at.all.steps = max(e.Steps, f.at.all.steps)
 	e.Steps = f.at.all.steps
 	for c := range f.listeners {
-		select {
-		case c <- e:
-		default:
-		}
+		handNewest(c, e)
 	}
 	if h := i.past[f.recipe.name]; e.Line != "" && h != nil && h.ref == f.recipe.ref {
 		h.log.add(e.Line)
@@ -140,6 +137,22 @@ func (i *Images) spread(f *job, e BuildEvent, at point) {
 		there.step, there.before = shifted.Step, at.before+before.length.Time
 		if !dependent.ended {
 			i.spread(dependent, shifted, there)
+		}
+	}
+}
+
+// handNewest puts e into c without waiting. When c is full its oldest event makes room, so that the newest is never missed. Only one caller may at a
+// time; reading is free.
+func handNewest(c chan BuildEvent, e BuildEvent) {
+	for {
+		select {
+		case c <- e:
+			return
+		default:
+		}
+		select {
+		case <-c:
+		default:
 		}
 	}
 }

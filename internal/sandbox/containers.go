@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -141,12 +140,10 @@ func (c *containers) image(ctx context.Context, s Sandbox, t catalog.Template) (
 	c.report(s, Progress{Phase: PhaseImage})
 	ctx, cancel := context.WithTimeout(ctx, imageLimit)
 	defer cancel()
-	var last time.Time
+	reports := pacedReports{tell: func(p Progress) { c.report(s, p) }}
+	defer reports.end()
 	return c.images.Ensure(ctx, t, func(e catalog.BuildEvent) {
-		if now := time.Now(); now.Sub(last) > reportEvery {
-			last = now
-			c.report(s, Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: clean(e.Line)})
-		}
+		reports.report(Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: clean(e.Line)})
 	})
 }
 

@@ -84,6 +84,24 @@ func TestCreate_IsAcceptedAtOnceAndRunsWhenTheGuestSaysSo(t *testing.T) {
 	})
 }
 
+func TestCreate_TheLastLineOfABurstIsReported(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.images.set(time.Minute, nil)
+		w.images.said = []string{"Step 3/4 : COPY . .", " ---> 1234", "Step 4/4 : RUN sleep 60"}
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		changes := m.Subscribe()
+		defer changes.Close()
+		time.Sleep(time.Second) // in the bubble: the build says nothing more
+		if p := m.Progress(s.ID); p.Fraction != 0.5 || p.Detail != "Step 4/4 : RUN sleep 60" {
+			t.Errorf("progress %+v", p)
+		}
+		if n := len(changes.C); n == 0 || n > 3 {
+			t.Errorf("%d changes are told of a burst", n)
+		}
+		settled(t, m, "lab", sandbox.Running)
+	})
+}
+
 func TestCreate_TheSameSpecGivesTheSameSandboxAnotherIsAConflict(t *testing.T) {
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
 		r := sandbox.Request{Name: "lab", Template: "base", Owner: "ann"}

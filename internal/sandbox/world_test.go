@@ -394,6 +394,7 @@ type images struct {
 	took  time.Duration
 	tag   string
 	asked int
+	said  []string // lines of a build, beside the one that there always is
 }
 
 // retag makes every image another one from now on.
@@ -418,10 +419,13 @@ func (i *images) set(took time.Duration, err error) {
 
 func (i *images) Ensure(ctx context.Context, t catalog.Template, report func(catalog.BuildEvent)) (string, error) {
 	i.mu.Lock()
-	took, err, tag := i.took, i.err, i.tag
+	took, err, tag, said := i.took, i.err, i.tag, i.said
 	i.asked++
 	i.mu.Unlock()
 	report(catalog.BuildEvent{Step: 2, Steps: 4, Line: "Get:1 \x1b[31mpackages"})
+	for _, line := range said {
+		report(catalog.BuildEvent{Step: 3, Steps: 4, Line: line})
+	}
 	if err := sleep(ctx, took); err != nil {
 		return "", err
 	}
