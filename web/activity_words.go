@@ -85,14 +85,20 @@ var outcomeStates = map[activity.Outcome]views.State{
 	activity.Failed:  {Tone: "bad", Icon: "warn", Text: "Failed", Bar: views.BarNone},
 }
 
-// entryRows makes entries ready to show.
+// byTime orders entries by their times, the newest first. Their IDs have another order: a sum gets its own when it is complete, which is up to
+// some minutes after the last thing that it sums up.
+func byTime(entries []activity.Entry) []activity.Entry {
+	return slices.SortedStableFunc(slices.Values(entries), func(a, b activity.Entry) int { return b.Time.Compare(a.Time) })
+}
+
+// entryRows makes entries ready to show, the newest first.
 func (s *activityHandlers) entryRows(ctx context.Context, r *request, entries []activity.Entry, now time.Time) ([]views.ActivityRow, error) {
 	names, err := s.namesIn(ctx, r, entries)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]views.ActivityRow, 0, len(entries))
-	for _, e := range entries {
+	for _, e := range byTime(entries) {
 		said := sentenceOf(e)
 		row := views.ActivityRow{
 			ID: e.ID.String(), Time: timeOf(e.Time.UTC(), now), Day: dayOf(e.Time, now), User: actorOf(e),

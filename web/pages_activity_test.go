@@ -228,6 +228,26 @@ func TestActivityPage_LoadsOlder(t *testing.T) {
 	}
 }
 
+func TestActivityPage_IsInTheOrderOfTheTimesThatItShows(t *testing.T) {
+	s := newActivityStage(t)
+	for _, e := range []activity.Entry{{Object: "one"}, {Object: "three"}, {Object: "two", Count: 5}} { // a sum comes late
+		minutes := map[string]time.Duration{"one": 9, "two": 7, "three": 1}
+		e.Action, e.Via, e.Time = "sandbox.start", activity.Page, stageTime.Add(-minutes[e.Object]*time.Minute)
+		s.did("ada", "lab", e)
+	}
+	v := s.get("ada", "/activity").is(http.StatusOK)
+	var order []string
+	for _, n := range v.all(".activity-object") {
+		order = append(order, textOf(n))
+	}
+	if got := strings.Join(order, " "); got != "three two one" {
+		t.Errorf("it begins with %s", got)
+	}
+	if got := attr(v.need("sandbox-logs"), "data-seen"); got != "after=3" {
+		t.Errorf("it is followed from %s on", got)
+	}
+}
+
 func TestActivityPage_HostileTextsDoNothing(t *testing.T) {
 	s := newActivityStage(t)
 	for _, text := range []string{

@@ -4,6 +4,7 @@ import { clock, dateTime, day } from "./log_times.js";
 import { live } from "./live.js";
 import { onResume } from "./page_lifecycle.js";
 import { delayAfter } from "./reconnect.js";
+import { newestID, oldestID, orderEntries } from "./log_order.js";
 import { Waiting, mostRows } from "./log_waiting.js";
 
 const readFrom = 80; // px that the page may be scrolled before new lines wait
@@ -105,8 +106,8 @@ class SandboxLogs extends HTMLElement {
     part.innerHTML = html; // of the server, which escapes
     localise(part.content);
     const rows = [...part.content.children];
-    const newest = rows.find((row) => row.dataset.id);
-    if (newest) this.#seen = `after=${newest.dataset.id}`;
+    const ids = rows.map((row) => row.dataset.id).filter(Boolean);
+    if (ids.length) this.#seen = `after=${newestID(ids)}`;
     this.#waiting.add(rows);
     this.#flush();
   }
@@ -124,6 +125,8 @@ class SandboxLogs extends HTMLElement {
     const rows = this.#rows;
     rows.prepend(...this.#waiting.take());
     this.querySelector("[data-empty]")?.remove();
+    for (const old of rows.querySelectorAll("[data-day]")) old.remove();
+    if (rows.classList.contains("activity")) orderEntries(rows);
     while (rows.childElementCount > mostRows) rows.lastElementChild.remove();
     groupByDay(rows);
     this.#moveEnd();
@@ -132,11 +135,11 @@ class SandboxLogs extends HTMLElement {
 
   // #moveEnd lets the link to older lines begin after the last one that is still here.
   #moveEnd() {
-    const last = [...this.#rows.children].findLast((row) => row.dataset.id);
+    const ids = [...this.#rows.children].map((row) => row.dataset.id).filter(Boolean);
     const link = this.querySelector("[data-older]");
-    if (!last || !link || this.#rows.childElementCount < mostRows) return;
+    if (!ids.length || !link || this.#rows.childElementCount < mostRows) return;
     const url = new URL(link.href);
-    url.searchParams.set(link.dataset.older || "next", last.dataset.id);
+    url.searchParams.set(link.dataset.older || "next", oldestID(ids));
     link.href = url;
   }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clock, dateTime, day } from "./log_times.js";
+import { newestFirst, newestID, oldestID } from "./log_order.js";
 import { Waiting, mostRows } from "./log_waiting.js";
 
 const rows = (from, n) => Array.from({ length: n }, (_, i) => ({ dataset: { id: String(from + n - i) } }));
@@ -43,4 +44,15 @@ test("entries have the time of day, under their day", () => {
   assert.equal(w.text, "1 new entry");
   w.add(rows(1, 1));
   assert.equal(w.text, "2 new entries");
+});
+
+test("entries are ordered by their times, also those that were summed up late", () => {
+  const entries = [{ id: "9", time: 58 }, { id: "8", time: 104 }, { note: true }, { id: "7", time: 103 }, { id: "6", time: 50 }];
+  const sorted = newestFirst(entries, (row) => row.time);
+  assert.deepEqual(sorted.map((row) => row.id), ["8", undefined, "7", "9", "6"]);
+  const ids = sorted.map((row) => row.id).filter(Boolean);
+  assert.equal(newestID(ids), "9");
+  assert.equal(oldestID(ids), "6");
+  assert.equal(newestID(["b-2", "a-1"]), "b-2"); // log lines are in order
+  assert.equal(oldestID(["b-2", "a-1"]), "a-1");
 });
