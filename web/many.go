@@ -26,9 +26,10 @@ type bulk struct {
 	is     []sandbox.State // in which there is nothing to do
 	one    string          // "is going to sleep"
 	many   string
-	was    string // "asleep": of those with nothing to do
-	not    string // "put to sleep"
-	again  bool   // those that ran can be started again
+	was    string    // "asleep": of those with nothing to do
+	not    string    // "put to sleep"
+	ended  [2]string // "was deleted", "were deleted": of what takes a while; or none
+	again  bool      // those that ran can be started again
 }
 
 func (s *manyHandlers) bulk(name string) (bulk, bool) {
@@ -41,7 +42,7 @@ func (s *manyHandlers) bulk(name string) (bulk, bool) {
 		"stop": {action: "sandbox.stop", do: accepted(boxes.Stop), is: []sandbox.State{sandbox.Stopped, sandbox.Stopping},
 			one: "is stopping", many: "are stopping", was: "stopped", not: "stopped", again: true},
 		"delete": {action: "sandbox.delete", is: []sandbox.State{sandbox.Deleting},
-			one: "is being deleted", many: "are being deleted", was: "being deleted", not: "deleted"},
+			one: "is being deleted", many: "are being deleted", was: "being deleted", not: "deleted", ended: [2]string{"was deleted", "were deleted"}},
 	}[name]
 	return b, ok
 }
@@ -112,7 +113,7 @@ func (s *manyHandlers) submitMany(ctx context.Context, r *request) (string, erro
 	if name == "delete" {
 		want := s.confirmation(list)
 		if r.field("confirm") != want {
-			return "", fault.Field("confirm", "Type %s to delete them.", want)
+			return "", fault.Field("confirm", "Type %s to delete %s.", want, itOrThem(list))
 		}
 		b.do = s.deletes(r.form("keep_log") != "", want == "")
 	}
@@ -154,7 +155,7 @@ func (s *manyHandlers) perform(ctx context.Context, r *request, b bulk, p *picke
 // told says what came of it.
 func (b bulk) told(list []picked) views.ManyDone {
 	v := views.ManyDone{Tone: "good"}
-	var done []string
+	var done, waits []string
 	idle := 0
 	for _, p := range list {
 		switch {
@@ -163,7 +164,7 @@ func (b bulk) told(list []picked) views.ManyDone {
 		case p.idle:
 			idle++
 		default:
-			done = append(done, p.name)
+			done, waits = append(done, p.name), append(waits, views.RowID(p.box.ID))
 			if b.again && (p.box.State == sandbox.Running || p.box.State == sandbox.Frozen) {
 				v.Again = append(v.Again, p.value())
 			}
@@ -171,7 +172,7 @@ func (b bulk) told(list []picked) views.ManyDone {
 	}
 	var parts []string
 	if len(done) > 0 {
-		parts = append(parts, b.count(done))
+		parts = append(parts, doneWith(done, b.one, b.many))
 	}
 	switch {
 	case idle == 1:
@@ -187,15 +188,19 @@ func (b bulk) told(list []picked) views.ManyDone {
 		v.Tone = "bad"
 	}
 	v.Title = strings.Join(parts, " ")
+	if b.ended[0] != "" && len(done) > 0 {
+		parts[0] = doneWith(done, b.ended[0], b.ended[1])
+		v.Waits, v.Ended = strings.Join(waits, " "), strings.Join(parts, " ")
+	}
 	return v
 }
 
-// count says that it is done with some, the only one by name.
-func (b bulk) count(done []string) string {
+// doneWith says what is done with some, the only one by name.
+func doneWith(done []string, one, many string) string {
 	if len(done) == 1 {
-		return done[0] + " " + b.one + "."
+		return done[0] + " " + one + "."
 	}
-	return strconv.Itoa(len(done)) + " sandboxes " + b.many + "."
+	return strconv.Itoa(len(done)) + " sandboxes " + many + "."
 }
 
 // told shows what was done: to the page's script as a part of the list's page, else as that page.
@@ -229,6 +234,20 @@ func (s *manyHandlers) confirmation(list []picked) string {
 		return name
 	}
 	return "delete " + strconv.Itoa(n)
+}
+
+// itOrThem is what those that can be deleted are called.
+func itOrThem(list []picked) string {
+	n := 0
+	for _, p := range list {
+		if p.err == nil {
+			n++
+		}
+	}
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 // submitAskDelete asks before the picked ones go: it changes nothing, and is posted because there may be many. A script gets the question

@@ -119,6 +119,21 @@ func TestManyDelete_AsksForTheNumberOfThoseWithWork(t *testing.T) {
 	if got := textOf(page.need(".many-done")); !strings.Contains(got, "2 sandboxes are being deleted.") || s.state("one") != sandbox.Deleting || s.state("two") != sandbox.Asleep {
 		t.Errorf("says %q; one is %s, two is %s", got, s.state("one"), s.state("two"))
 	}
+	done := page.need(".many-done")
+	if got := attr(done, "data-ended"); got != "2 sandboxes were deleted." || len(strings.Fields(attr(done, "data-waits"))) != 2 {
+		t.Errorf("when they are gone it says %q; it waits for %q", got, attr(done, "data-waits"))
+	}
+}
+
+func TestManyDelete_SpeaksOfOneAsOfOne(t *testing.T) {
+	s := withLogs(newStage(t))
+	in3(s)
+	if got := textOf(s.post("ada", "/many", s.pick("delete", "one")).is(http.StatusBadRequest).need(".fault")); got != "Type one to delete it." {
+		t.Errorf("says %q", got)
+	}
+	if got := s.post("ada", "/many", s.pick("sleep", "one")).is(http.StatusOK).need(".many-done"); attr(got, "data-waits") != "" {
+		t.Error("a sleep waits for rows to go")
+	}
 }
 
 // withLogs gives the stage a place for logs, which deletes ask.

@@ -1,6 +1,7 @@
 // The list of sandboxes: going through it by keyboard, and picking several to act on.
 import { announce } from "./announce.js";
 import { isTyping } from "./keyboard.js";
+import { end } from "./many_done.js";
 import { Picks, step } from "./picks.js";
 import { shownFor } from "./toast.js";
 
@@ -71,9 +72,22 @@ document.addEventListener("many-done", () => {
   show();
   const done = document.getElementById("many-done");
   done.focus({ preventScroll: true });
-  clearTimeout(leaving);
-  if (done.querySelector(".tone-good")) leaving = setTimeout(leave, shownFor(done.textContent.trim(), done.querySelector("form")));
+  if (!sayEnded()) leaveSoon(done);
 });
+
+// leaveSoon takes away what was told when there was time to read it. What still waits for its end stays until then.
+function leaveSoon(done) {
+  clearTimeout(leaving);
+  if (done.querySelector(".tone-good:not([data-waits])")) leaving = setTimeout(leave, shownFor(done.textContent.trim(), done.querySelector("form")));
+}
+
+// sayEnded tells that what was told of has ended, if it just has.
+function sayEnded() {
+  const done = document.getElementById("many-done");
+  if (!done || !end(done, (id) => document.getElementById(id))) return false;
+  leaveSoon(done);
+  return true;
+}
 
 // leave takes away what was told, unless the person is at it. What went wrong stays.
 let leaving = 0;
@@ -90,7 +104,10 @@ function askToDelete(row) {
 }
 
 // Rows come and go: what is picked stays, as long as it shows.
-for (const kind of ["htmx:afterSwap", "sandboxd:parts"]) document.addEventListener(kind, show);
+for (const kind of ["htmx:afterSwap", "sandboxd:parts"]) {
+  document.addEventListener(kind, show);
+  document.addEventListener(kind, sayEnded);
+}
 addEventListener("pageshow", show);
 
 // go moves the focus by rows.
