@@ -188,8 +188,28 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 			v.List.Tail = views.LogTail{}
 		}
 		v.Form.Services = servicesIn(found.Lines)
+		if len(found.Lines) == 0 && v.Kept.ID == "" {
+			v.List.Only = s.onlyBox(ctx, r, a)
+		}
 	}
 	return views.LogsPage(v), nil
+}
+
+// onlyBox is the sandbox that is all that the address narrows the log to; else it is empty. It wakes nothing.
+func (s *logHandlers) onlyBox(ctx context.Context, r *request, a logAddress) views.LogBox {
+	name := a.Get("sandbox")
+	if name == "" || len(a.Values) > 1 {
+		return views.LogBox{}
+	}
+	h, err := s.resolve(ctx, r.who, name)
+	if err != nil { // several, or one that is gone
+		return views.LogBox{}
+	}
+	v := views.LogBox{Name: boxTitle(h.Sandbox()), Services: sameURL(h.Sandbox(), "/services")}
+	if list, err := s.cfg.Services.List(ctx, h); err == nil && len(list.Services) == 0 {
+		v.Add = sameURL(h.Sandbox(), "/services/new")
+	}
+	return v
 }
 
 // logList makes what was found ready to show.

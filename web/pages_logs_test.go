@@ -13,7 +13,9 @@ import (
 
 	"golang.org/x/net/html"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/logs"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sqlite"
 )
 
@@ -97,6 +99,28 @@ func TestLogsPage_AMemberSeesOnlyTheirOwn(t *testing.T) {
 	}
 	s.get("ada", "/logs/download?format=text&sandbox=den").is(http.StatusNotFound)
 	s.get("", "/logs").is(http.StatusSeeOther)
+}
+
+func TestLogsPage_OfASandboxSaysThatOnlyServicesAreLogged(t *testing.T) {
+	s := newLogStage(t)
+	s.put("ada", "bare", nil)
+	s.put("ada", "quiet", func(b *sandbox.Sandbox) {
+		b.Overrides.Services, b.Overrides.HasServices = []catalog.Service{{Name: "web", Command: []string{"web"}}}, true
+	})
+	empty := func(path string) string { return textOf(s.get("ada", path).is(http.StatusOK).need("div.empty")) }
+	if got := empty("/logs?sandbox=bare"); !strings.Contains(got, "Only the output of services is logged, and bare has none.") || !strings.Contains(got, "Add service") || strings.Contains(got, "search") {
+		t.Errorf("without services: %q", got)
+	}
+	add := attr(in(s.get("ada", "/logs?sandbox=bare").need("div.empty"), "a"), "href")
+	s.get("ada", add).is(http.StatusOK)
+	if got := empty("/logs?sandbox=quiet"); !strings.Contains(got, "What the services of quiet write appears here.") || strings.Contains(got, "search") {
+		t.Errorf("with a service: %q", got)
+	}
+	for _, path := range []string{"/logs?sandbox=bare&q=x", "/logs?sandbox=bare&level=warn"} {
+		if got := empty(path); !strings.Contains(got, "No lines match this search.") {
+			t.Errorf("a search: %q", got)
+		}
+	}
 }
 
 func TestLogsPage_FiltersAndSaysWhatIsWrong(t *testing.T) {
