@@ -247,9 +247,8 @@ func readLimits(r *request) (l sandbox.Limits, err error) {
 		}
 	}
 	if text := r.field("memory"); text != "" {
-		l.Memory, err = units.RAMInBytes(text)
-		if err != nil || l.Memory <= 0 {
-			return l, fault.Field("memory", "Memory must be a size such as 512 MiB or 4 GiB.")
+		if l.Memory, err = readSizeOf("memory", "Memory", text); err != nil {
+			return l, err
 		}
 	}
 	if text := r.field("pids"); text != "" {
@@ -259,16 +258,26 @@ func readLimits(r *request) (l sandbox.Limits, err error) {
 		}
 	}
 	if text := r.field("disk"); text != "" {
-		l.Disk, err = readDisk(text)
+		l.Disk, err = readSizeOf("disk", "Disk", text)
 	}
 	return l, err
 }
 
-// readDisk reads the limit of a home.
-func readDisk(text string) (int64, error) {
+// fewestMiB is the least number that without a unit is more likely meant in MiB than in GiB.
+const fewestMiB = 64
+
+// readSizeOf reads a size as a person enters it. A number alone would be bytes, which nobody means.
+func readSizeOf(field, label, text string) (int64, error) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 {
+		example := text + " GiB or 512 MiB"
+		if n >= fewestMiB {
+			example = text + " MiB or 4 GiB"
+		}
+		return 0, fault.Field(field, "%s %q has no unit: write %.40s.", label, text, example)
+	}
 	n, err := units.RAMInBytes(text)
 	if err != nil || n <= 0 {
-		return 0, fault.Field("disk", "Disk must be a size such as 10 GiB.")
+		return 0, fault.Field(field, "%s must be a size such as 512 MiB or 4 GiB.", label)
 	}
 	return n, nil
 }

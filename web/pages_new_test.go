@@ -49,6 +49,8 @@ func TestNew_ShowsWhatIsWrongBesideItsFieldAndKeepsTheRest(t *testing.T) {
 		{"cpus", "many", "must be a number"},
 		{"cpus", "NaN", "must be a number"},
 		{"memory", "lots", "must be a size"},
+		{"memory", "1", `Memory "1" has no unit: write 1 GiB or 512 MiB.`},
+		{"memory", "512", `Memory "512" has no unit: write 512 MiB or 4 GiB.`},
 		{"pids", "1.5", "whole number"},
 		{"env", "A=1\nB", "Line 2 has no"},
 		{"env", "A=1\nA=2", "second time"},

@@ -133,6 +133,10 @@ func TestSize_FormChangesWhatIsEntered(t *testing.T) {
 	if got := textOf(again.need("#size-disk-fault")); !strings.Contains(got, "must be a size") || attr(again.need("#size-disk"), "value") != "-1" || attr(again.need("#size-memory"), "value") != "4 GiB" {
 		t.Errorf("it says %q", got)
 	}
+	again = s.post("ada", path, fields("memory", "0.5", "disk", "10")).is(http.StatusBadRequest)
+	if got := textOf(again.need("#size-memory-fault")); !strings.Contains(got, `Memory "0.5" has no unit: write 0.5 GiB or 512 MiB.`) {
+		t.Errorf("it says %q", got)
+	}
 	s.boxes.refuse(&fault.Error{Kind: fault.Conflict, Field: "memory", Message: "Its programs hold 3 GiB now."})
 	if got := textOf(s.post("ada", path, fields("memory", "1 GiB")).is(http.StatusConflict).need("#size-memory-fault")); !strings.Contains(got, "hold 3 GiB") {
 		t.Errorf("it says %q", got)
@@ -221,7 +225,7 @@ func TestMetrics_HostHasTheStoragePool(t *testing.T) {
 func TestExactSize_IsReadBackAsItWas(t *testing.T) {
 	for n, want := range map[int64]string{0: "", 1: "1 B", 64 << 20: "64 MiB", 1536 << 20: "1536 MiB", 10 * gib: "10 GiB", gib + 1: "1073741825 B", 1 << 50: "1 PiB"} {
 		got := exactSize(n)
-		if back, err := readDisk(got); got != want || n > 0 && (err != nil || back != n) {
+		if back, err := readSizeOf("disk", "Disk", got); got != want || n > 0 && (err != nil || back != n) {
 			t.Errorf("%d is %q, read back as %d (%v)", n, got, back, err)
 		}
 	}

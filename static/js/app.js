@@ -3,6 +3,7 @@ import "./htmx.js";
 import { loaded } from "./loaded.js";
 import "./alert_news.js";
 import "./copy.js";
+import "./field_faults.js";
 import "./follow.js";
 import "./keyboard.js";
 import "./live_parts.js";
