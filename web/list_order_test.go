@@ -129,7 +129,7 @@ func TestSandboxes_ShowWhatMattersOfEach(t *testing.T) {
 	if strings.Join(badges, "|") != strings.Join(want, "|") {
 		t.Errorf("badges %q, want %q", badges, want)
 	}
-	if got := textOf(page.need("#used-" + s.ref("never").ID())); !strings.HasPrefix(got, "never used") {
+	if got := textOf(page.need("#used-" + s.ref("never").ID())); !strings.HasPrefix(got, "nothing done yet") {
 		t.Errorf("the new one: %q", got)
 	}
 }

@@ -309,7 +309,7 @@ func (s *manyHandlers) asked(p picked) views.ManyBox {
 	}
 	notes := []string{stateLooks[p.box.State].Text}
 	if neverUsed(s.Server, p.box) {
-		notes = append(notes, "never used")
+		notes = append(notes, unused)
 	}
 	if snapshots := s.snapshots.lostSnapshots(p.box); snapshots != "" {
 		notes = append(notes, "has snapshots")

@@ -190,7 +190,7 @@ func TestManyDelete_OfWhatNobodyHasUsedTakesOneClick(t *testing.T) {
 	s.fresh("newer", nil)
 	fields := s.pick("delete", "new", "newer")
 	page := s.post("ada", "/many/delete", fields, "HX-Request", "true").is(http.StatusOK)
-	if got := textOf(page.need("section.sheet")); page.field("confirm") != nil || strings.Count(got, "never used") != 2 {
+	if got := textOf(page.need("section.sheet")); page.field("confirm") != nil || strings.Count(got, "nothing done yet") != 2 {
 		t.Errorf("asks %q", got)
 	}
 	s.uses.Note(s.ref("newer").ID()) // now there is something to lose

@@ -146,7 +146,7 @@ func TestNew_WhoCancelsIsBackWithWhatWasTyped(t *testing.T) {
 	if got := attr(matching(work, "#work form")[0], "action"); got != "/sandboxes/ml/cancel?sandbox_id="+box.ID {
 		t.Errorf("cancel posts to %q", got)
 	}
-	back := "/new?" + url.Values{"again": {box.ID}, "template": {"python-ml"}}.Encode()
+	back := "/new?" + url.Values{"again": {box.ID}, "cancelled": {"ml"}, "template": {"python-ml"}}.Encode()
 	s.post("bob", "/sandboxes/ml/cancel", fields()).is(http.StatusNotFound)
 	s.post("ada", "/sandboxes/ml/cancel?sandbox_id="+box.ID, fields()).leads(back)
 	if strings.Contains(back, "s3cret") {
@@ -158,6 +158,12 @@ func TestNew_WhoCancelsIsBackWithWhatWasTyped(t *testing.T) {
 	}
 	s.images.mu.Unlock()
 	page := s.get("ada", back).is(http.StatusOK)
+	if got := textOf(matching(page, ".sheet .notice")[0]); !strings.Contains(got, "Cancelled: ml was not created") {
+		t.Errorf("it says %q", got)
+	}
+	if strings.Contains(s.get("ada", "/new?cancelled=%3Cb%3E").is(http.StatusOK).Body.String(), "was not created") {
+		t.Error("it says that of what has no name")
+	}
 	for id, want := range map[string]string{"name": "ml", "label": "Mine", "cpus": "0,5"} {
 		if got := attr(page.need("#new-"+id), "value"); got != want {
 			t.Errorf("%s is %q", id, got)
@@ -179,6 +185,25 @@ func TestNew_WhatIsReadyCannotBeCancelled(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Running })
 	s.post("ada", "/sandboxes/mine/cancel", fields()).is(http.StatusConflict)
+}
+
+func TestTemplates_ACancelledBuildIsNoFailure(t *testing.T) {
+	s := newStage(t)
+	s.images.mu.Lock()
+	s.images.status = catalog.ImageStatus{State: catalog.ImageFailed, Problem: "The build was cancelled by ada.", Cancelled: true}
+	s.images.mu.Unlock()
+	for user, how := range map[string]string{"root": "Use Build, or create a sandbox", "ada": "Creating a sandbox makes it."} {
+		for path, place := range map[string]string{"/templates": "#book-base", "/templates/base": "#template-image"} {
+			n := s.get(user, path).is(http.StatusOK).need(place)
+			got := textOf(n)
+			if !strings.Contains(got, "Cancelled") || !strings.Contains(got, "The build was cancelled by ada. "+how) || strings.Contains(got, "Failed") || strings.Contains(got, "Rebuild") {
+				t.Errorf("%s tells %s %q", path, user, got)
+			}
+			if in(n, ".tone-bad") != nil {
+				t.Errorf("%s looks as if it has failed", path)
+			}
+		}
+	}
 }
 
 func TestWork_ShowsOneBarWithTheTimeThatIsLeft(t *testing.T) {

@@ -108,12 +108,15 @@ func coresText(n float64) string {
 
 // pageNew shows the form; a script gets it as a sheet. To a person who has cancelled a creation it shows what was typed.
 func (s *creationHandlers) pageNew(ctx context.Context, r *request) (templ.Component, error) {
+	var n views.New
 	if typed := s.typed.of(r.query("again"), r.who.User.ID); typed != nil {
 		r.http.PostForm = typed
-		n, _ := s.filledNew(ctx, r, nil)
-		return s.newForm(ctx, r, n), nil
+		n, _ = s.filledNew(ctx, r, nil)
 	}
-	return s.newForm(ctx, r, views.New{}), nil
+	if name := r.query("cancelled"); hostname.CheckName(name) == nil {
+		n.Cancelled = name
+	}
+	return s.newForm(ctx, r, n), nil
 }
 
 func (s *creationHandlers) newForm(ctx context.Context, r *request, n views.New) templ.Component {
@@ -189,7 +192,7 @@ func (s *creationHandlers) submitCancelNew(ctx context.Context, r *request) (str
 		return "", err
 	}
 	s.cfg.Images.Abandon(s.workspace.templateOf(box.Spec), r.who.User.Name)
-	back := url.Values{"again": {box.ID}}
+	back := url.Values{"again": {box.ID}, "cancelled": {box.Name}}
 	if box.Spec.Template != "" {
 		back.Set("template", box.Spec.Template)
 	}

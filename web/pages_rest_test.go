@@ -230,8 +230,8 @@ func TestWorkspace_NamesEveryReason(t *testing.T) {
 	s.furnish()
 	state := s.get("root", "/sandboxes/brave-otter").is(http.StatusOK).need("#ws-state")
 	for _, words := range []string{
-		"Running · kept awake by terminal +3", "Kept awake by", "a terminal in use for 40 min",
-		"hold: nightly training run for 20 min · ends in 2 h", "command: python train.py", "work: 1.9 cores",
+		"Running · kept awake by terminal +3", "Kept awake by", "a terminal in use began 40 min ago",
+		"hold: nightly training run began 20 min ago · ends in 2 h", "command: python train.py", "work: 1.9 cores",
 		"Unused, it freezes after 15 min and sleeps after 4 h",
 	} {
 		if !strings.Contains(textOf(state), words) {

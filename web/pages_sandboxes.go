@@ -142,7 +142,7 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {
-			v.None, v.Gallery = false, p.server.creation.cards(ctx)
+			v.None, v.Gallery, v.First = false, p.server.creation.cards(ctx), p.neverCreated(ctx)
 		}
 	}
 	if l.total <= pageRows {

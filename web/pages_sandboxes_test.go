@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandboxd/internal/activity"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -134,6 +135,27 @@ func TestSandboxes_AreTheTemplateGalleryWhenThereAreNone(t *testing.T) {
 	page := s.get("ada", "/").is(http.StatusOK)
 	if picks := page.all("button.pick"); len(picks) != 4 || attr(picks[0], "value") != "base" {
 		t.Errorf("%d templates to pick, the broken one is not among them", len(picks))
+	}
+	if got := textOf(page.need("div.welcome")); !strings.Contains(got, "Create your first sandbox") {
+		t.Errorf("it says %q", got)
+	}
+	for _, user := range []string{"ada", "bob"} {
+		s.server.cfg.Activity.Add(activity.Entry{UserID: s.users[user].ID, User: user, Via: activity.Page, Action: "sandbox.create", Outcome: activity.Done})
+		if got := textOf(s.get("ada", "/").need("div.welcome")); !strings.Contains(got, "Create a sandbox") {
+			t.Errorf("to a person who had one it says %q", got)
+		}
+	}
+}
+
+func TestWorkspace_SaysOnlyOfUsedOnesThatFilesAreKept(t *testing.T) {
+	s := newStage(t)
+	fails := func(b *sandbox.Sandbox) { b.State, b.Problem = sandbox.Failed, "Its image could not be built." }
+	s.fresh("new", fails)
+	s.put("ada", "old", fails)
+	for name, want := range map[string]string{"new": "failed Retry creates its container again.", "old": "failed Its files are kept. Retry creates its container again."} {
+		if got := textOf(s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("#ws-still")); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

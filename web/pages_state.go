@@ -126,12 +126,13 @@ type presenter struct {
 	server *Server
 	names  *owners
 	admin  bool
+	user   string // id of the reader
 	place  string // "list" or "workspace": the actions differ
 	next   string // page to come back to after an action
 }
 
 func (s *workspaceHandlers) presenter(r *request, place, next string) *presenter {
-	return &presenter{server: s.Server, names: newOwners(s.cfg.Accounts), admin: r.isAdmin(), place: place, next: next}
+	return &presenter{server: s.Server, names: newOwners(s.cfg.Accounts), admin: r.isAdmin(), user: r.who.User.ID, place: place, next: next}
 }
 
 // templateOf gives a sandbox's template, or what stands for one that is gone or for a plain image.

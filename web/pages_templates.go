@@ -39,6 +39,9 @@ func imageState(st catalog.ImageStatus, now time.Time) views.State {
 	if !ok {
 		look = views.State{Tone: "still", Icon: "state-todo", Text: string(st.State)}
 	}
+	if st.Cancelled {
+		look = views.State{Tone: "still", Icon: "close", Text: "Cancelled"}
+	}
 	look.Bar = views.BarNone
 	if st.State == catalog.ImageMissing && st.Expected.Time > 0 {
 		look.Why = "takes " + lengthText(st.Expected)
@@ -65,10 +68,21 @@ func (s *templateHandlers) book(r *request, e catalog.Entry, st catalog.ImageSta
 	for _, p := range t.Ports {
 		b.Facts = append(b.Facts, views.Fact{Icon: "globe", Text: strings.TrimSpace(p.Title + " " + strconv.Itoa(p.Number))})
 	}
+	if st.Cancelled {
+		b.Image.Why += " " + buildAgain(b)
+	}
 	if e.Problem != nil {
 		b.Problem = problemView(*e.Problem)
 	}
 	return b
+}
+
+// buildAgain says how an image is made whose build was cancelled.
+func buildAgain(b views.Book) string {
+	if b.CanMake && !b.Fixed {
+		return "Use Build, or create a sandbox, to build it. Finished steps are not done again."
+	}
+	return "Creating a sandbox makes it."
 }
 
 // problemView names the file as a person who edits templates knows it: by the template's folder.

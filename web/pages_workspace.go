@@ -95,7 +95,10 @@ func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
 	start := views.Action{Icon: "sun", Text: "Wake", URL: sameURL(box, "/start"), Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
-		v.Title, v.Text, v.Cause = "This sandbox failed", "Its files are kept. Retry creates its container again.", box.Problem
+		v.Title, v.Text, v.Cause = "This sandbox failed", "Retry creates its container again.", box.Problem
+		if !untouched(s.Server, box) {
+			v.Text = "Its files are kept. " + v.Text
+		}
 		start.Icon, start.Text = "restart", "Retry"
 		v.Log = s.buildLog(box.Spec.Template)
 		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true}}

@@ -201,7 +201,7 @@ func restReason(box sandbox.Sandbox, r idle.Reason, now time.Time) views.Reason 
 		v.Until, v.Left, v.End = untilOf(r.Until, now), leftOf(r.Until, now), sameURL(box, "/holds/end")
 		return v
 	}
-	v.Notes = []views.Note{{Text: "for", Time: spanOf(r.Since, now)}}
+	v.Notes = []views.Note{{Text: "began", Time: timeOf(r.Since, now)}}
 	if !r.Until.IsZero() {
 		v.Notes = append(v.Notes, views.Note{Text: "ends", Time: aheadOf(r.Until, now)})
 	}

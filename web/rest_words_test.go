@@ -102,7 +102,7 @@ func TestRestView_NamesEveryReasonWithItsTime(t *testing.T) {
 	if v.Title != "Kept awake by" || len(v.Reasons) != 3 {
 		t.Fatalf("got %+v", v)
 	}
-	for i, want := range []string{"2 terminals in use for 3 h", "hold: nightly job for 1 min · ends in 2 h"} {
+	for i, want := range []string{"2 terminals in use began 3 h ago", "hold: nightly job began 1 min ago · ends in 2 h"} {
 		if got := v.Reasons[i].Text + " " + line(v.Reasons[i].Notes); got != want || v.Reasons[i].End != "" {
 			t.Errorf("%q, want %q", got, want)
 		}

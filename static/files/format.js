@@ -39,7 +39,7 @@ export function shortTime(iso, now = Date.now()) {
   const then = new Date(iso);
   if (Number.isNaN(then.getTime())) return "";
   const today = new Date(now).toDateString() === then.toDateString();
-  if (today) return then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (today) return then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   const near = Math.abs(now - then.getTime()) < 300 * day;
   return then.toLocaleDateString([], near ? { month: "short", day: "numeric" } : { year: "numeric", month: "short", day: "numeric" });
 }
@@ -47,7 +47,7 @@ export function shortTime(iso, now = Date.now()) {
 // fullTime is for tooltips.
 export function fullTime(iso) {
   const then = new Date(iso);
-  return Number.isNaN(then.getTime()) ? "" : then.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(then.getTime()) ? "" : then.toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 }
 
 // count formats "1 file", "3 files".

@@ -119,7 +119,7 @@ export class UploadPanel {
   async #adopt(upload) {
     const [file] = await choose({ many: false });
     if (file && !this.uploads.adopt(upload, file)) {
-      tell("A different file", `The upload started with a file of ${size(upload.size)}, modified ${new Date(upload.modified).toLocaleString()}. Upload this one separately.`);
+      tell("A different file", `The upload started with a file of ${size(upload.size)}, modified ${new Date(upload.modified).toLocaleString([], { hourCycle: "h23" })}. Upload this one separately.`);
     }
   }
 }

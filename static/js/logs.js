@@ -174,7 +174,7 @@ function localise(root) {
     const date = new Date(time.dateTime);
     time.textContent = time.dataset.clock === undefined ? dateTime(date, new Date()) : clock(date);
     const link = time.closest("[title]");
-    if (link) link.title = date.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+    if (link) link.title = date.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long", hourCycle: "h23" });
   }
 }
 
