@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/activity"
 	"sandboxd/internal/fault"
@@ -143,6 +144,26 @@ func TestSandboxes_AreTheTemplateGalleryWhenThereAreNone(t *testing.T) {
 		s.server.cfg.Activity.Add(activity.Entry{UserID: s.users[user].ID, User: user, Via: activity.Page, Action: "sandbox.create", Outcome: activity.Done})
 		if got := textOf(s.get("ada", "/").need("div.welcome")); !strings.Contains(got, "Create a sandbox") {
 			t.Errorf("to a person who had one it says %q", got)
+		}
+	}
+}
+
+func TestSandboxes_WhatARowMayCutIsInItsTitle(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/").is(http.StatusOK)
+	for name, want := range map[string]string{
+		"quick-lynx": "never rests · started " + stageTime.Add(-12*time.Minute).Format("Monday 2 January 2006, 15:04:05 MST"),
+		"old-forest": "since " + stageTime.Add(-2*time.Hour).Format("Monday 2 January 2006, 15:04:05 MST") + " · wakes on use",
+	} {
+		why := in(page.need("#state-"+s.ref(name).ID()), "span.row-why")
+		if got := attr(why, "title"); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, owner := range page.all("span.row-owner") {
+		if attr(owner, "title") != "Owner: "+textOf(owner) {
+			t.Errorf("an owner has the title %q", attr(owner, "title"))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sandboxd/internal/catalog"
@@ -47,7 +48,23 @@ func stateOf(box sandbox.Sandbox, p sandbox.Progress, o idle.Outlook, now time.T
 			look.Title = allReasons(o.Because)
 		}
 	}
+	if look.Title == "" && len(look.Notes) > 1 { // a narrow row cuts them
+		look.Title = wholeNotes(look.Notes)
+	}
 	return look
+}
+
+// wholeNotes are notes as one text that stays true: with moments rather than how long ago they were.
+func wholeNotes(notes []views.Note) string {
+	texts := make([]string, len(notes))
+	for i, n := range notes {
+		at := n.Time.Absolute
+		if at != "" && n.Text == "" {
+			at = "since " + at
+		}
+		texts[i] = strings.TrimSpace(n.Text + " " + at)
+	}
+	return strings.Join(texts, " · ")
 }
 
 // outlook is what keeps a sandbox awake and when it is put to rest. It asks nothing of the sandbox.
