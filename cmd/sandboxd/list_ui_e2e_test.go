@@ -43,6 +43,11 @@ func TestBrowser_TheListIsLive(t *testing.T) {
 		p.sees("what it uses", row(name, "CPU"))
 	}
 	p.pictures("list")
+	p.sees("room for an owner and a reason", `(() => {
+		const row = document.querySelector("[data-name='brave-otter']"), owner = row.querySelector(".row-owner"), why = row.querySelector(".row-why");
+		[owner.textContent, why.textContent] = ["adaadministr", "kept awake by terminal"];
+		return owner.scrollWidth <= owner.clientWidth && why.scrollHeight <= why.clientHeight;
+	})()`)
 	p.goesThroughTheList(row)
 	s.call("DELETE", "/sandboxes/quick-lynx?wait=gone", nil, nil)
 	p.sees("one vanish", `window.same && document.querySelector("[data-name='quick-lynx']") === null`)
@@ -135,4 +140,6 @@ func (p *person) deletesWhatIsUnused(s *server) {
 	p.sees("the question, with the safe button chosen", `document.activeElement?.textContent.trim() === "Cancel" && document.querySelector("#sheet").open`)
 	p.does("delete it", chromedp.Click(`#sheet .button.danger`))
 	p.sees("it gone", `document.querySelector("[data-name='tall-birch']") === null && document.querySelector("[data-name]") !== null`)
+	p.does("select one, and delete it", chromedp.Click(`[data-name="silver-heron"] .row-pick`), chromedp.Click(`#many [formaction="/many/delete"]`), chromedp.Click(`#sheet .button.danger`))
+	p.sees("that it was deleted", `document.querySelector("[data-name='silver-heron']") === null && document.querySelector("#many-done").innerText.includes("silver-heron was deleted.")`)
 }

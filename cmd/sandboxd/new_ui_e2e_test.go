@@ -56,11 +56,11 @@ func (p *person) cancels(s *server) {
 	bar := `document.querySelector("#work-steps progress").value`
 	before := p.number(bar)
 	p.sees("the bar move between two words of the server", fmt.Sprintf("%s > %v", bar, before))
-	p.seesWithin("the last step", `document.querySelector("#work-log").textContent.includes("sleep 600")`, time.Minute)
+	p.seesWithin("the last step, which says nothing more", `["#work-log", "#work-steps .detail"].every((at) => document.querySelector(at).textContent.includes("sleep 600"))`, time.Minute)
 	p.pictures("creating-image")
 	p.does("cancel", chromedp.Click(`#work form[action*="/cancel"] button`))
 	p.sees("the form with what was typed", at("/new")+` && document.querySelector("#new-name")?.value === "my-slow-box" &&
-		document.querySelector("#new-memory").value === "512 MiB" && document.querySelector('[value="slow"]').checked`)
+		document.querySelector("#new-memory").value === "512 MiB" && document.querySelector('[value="slow"]').checked && document.querySelector(".sheet .notice").textContent.includes("my-slow-box was not created")`)
 	p.pictures("new-sandbox-again")
 	if status, _ := s.raw("GET", "/sandboxes/my-slow-box", nil); status != http.StatusNotFound && status != http.StatusGone {
 		p.t.Errorf("the sandbox is still there: %d", status)

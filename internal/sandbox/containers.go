@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"sandboxd/internal/catalog"
@@ -142,9 +143,18 @@ func (c *containers) image(ctx context.Context, s Sandbox, t catalog.Template) (
 	defer cancel()
 	reports := pacedReports{tell: func(p Progress) { c.report(s, p) }}
 	defer reports.end()
+	detail := ""
 	return c.images.Ensure(ctx, t, func(e catalog.BuildEvent) {
-		reports.report(Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: clean(e.Line)})
+		if !aside(e.Line) {
+			detail = clean(e.Line)
+		}
+		reports.report(Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: detail})
 	})
+}
+
+// aside reports whether a line of a build is one of the builder's notes of ids, which say less than the line before.
+func aside(line string) bool {
+	return strings.HasPrefix(line, " ---> ") || strings.HasPrefix(line, "Removing intermediate container ")
 }
 
 // fraction gives the done part of a build, 0 when it is not known.

@@ -87,7 +87,7 @@ func TestCreate_IsAcceptedAtOnceAndRunsWhenTheGuestSaysSo(t *testing.T) {
 func TestCreate_TheLastLineOfABurstIsReported(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		w.images.set(time.Minute, nil)
-		w.images.said = []string{"Step 3/4 : COPY . .", " ---> 1234", "Step 4/4 : RUN sleep 60"}
+		w.images.said = []string{"Step 3/4 : COPY . .", " ---> 1234", "Step 4/4 : RUN sleep 60", " ---> Running in 5678"}
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		changes := m.Subscribe()
 		defer changes.Close()
