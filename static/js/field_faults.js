@@ -1,4 +1,4 @@
-// Takes away what is said to be wrong with a field when the field is changed: it is about what was there before.
+// Takes away what is said to be wrong with a field when the field is changed: it is about the old value.
 
 // mend clears a field of its messages. A place for messages that a script fills (archive_upload.js) stays.
 export function mend(field, find) {
