@@ -111,9 +111,9 @@ func (s *manyHandlers) submitMany(ctx context.Context, r *request) (string, erro
 		return "", err
 	}
 	if name == "delete" {
-		want := s.confirmation(list)
+		want, them := s.confirmation(list)
 		if r.field("confirm") != want {
-			return "", fault.Field("confirm", "Type %s to delete %s.", want, itOrThem(list))
+			return "", fault.Field("confirm", "Type %s to delete %s.", want, them)
 		}
 		b.do = s.deletes(r.form("keep_log") != "", want == "")
 	}
@@ -218,8 +218,8 @@ func (s *manyHandlers) told(ctx context.Context, r *request, v views.ManyDone) (
 	return "", err
 }
 
-// confirmation is what is to be typed before these are deleted; "" when nobody has used any of them.
-func (s *manyHandlers) confirmation(list []picked) string {
+// confirmation is what is to be typed before these are deleted, "" when nobody has used any of them, and what they are called then.
+func (s *manyHandlers) confirmation(list []picked) (text, them string) {
 	n, used, name := 0, false, ""
 	for _, p := range list {
 		if p.err == nil {
@@ -229,25 +229,11 @@ func (s *manyHandlers) confirmation(list []picked) string {
 	}
 	switch {
 	case !used:
-		return ""
+		return "", ""
 	case n == 1:
-		return name
+		return name, "it"
 	}
-	return "delete " + strconv.Itoa(n)
-}
-
-// itOrThem is what those that can be deleted are called.
-func itOrThem(list []picked) string {
-	n := 0
-	for _, p := range list {
-		if p.err == nil {
-			n++
-		}
-	}
-	if n == 1 {
-		return "it"
-	}
-	return "them"
+	return "delete " + strconv.Itoa(n), "them"
 }
 
 // submitAskDelete asks before the picked ones go: it changes nothing, and is posted because there may be many. A script gets the question
@@ -271,7 +257,8 @@ func (s *manyHandlers) deleteForm(ctx context.Context, r *request, typed views.F
 	if err != nil {
 		return nil, err
 	}
-	v := views.ManyDelete{Confirm: s.confirmation(list), Typed: typed, Keep: r.form("keep_log") != "", Next: shownList(r).url("/")}
+	confirm, _ := s.confirmation(list) // the label of its field has no pronoun
+	v := views.ManyDelete{Confirm: confirm, Typed: typed, Keep: r.form("keep_log") != "", Next: shownList(r).url("/")}
 	for _, p := range list {
 		if p.err == nil {
 			v.Boxes = append(v.Boxes, s.asked(p))

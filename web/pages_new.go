@@ -111,7 +111,7 @@ func (s *creationHandlers) pageNew(ctx context.Context, r *request) (templ.Compo
 	var n views.New
 	if typed := s.typed.of(r.query("again"), r.who.User.ID); typed != nil {
 		r.http.PostForm = typed
-		n, _ = s.filledNew(ctx, r, nil)
+		n, _ = s.filledNew(ctx, r, nil) // without an error there is no message
 	}
 	if name := r.query("cancelled"); hostname.CheckName(name) == nil {
 		n.Cancelled = name
