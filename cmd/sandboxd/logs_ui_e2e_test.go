@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"testing"
 	"time"
@@ -57,7 +58,9 @@ func TestLogsPage_SearchesFollowsAndLinks(t *testing.T) {
 
 	p.hostileLines(dashboard)
 	p.lineInContext(dashboard)
-	p.keepsTheLog(dashboard)
+	p.deletesAndKeepsTheLog(dashboard)
+	s.until("it is deleted", func() bool { status, _ := s.raw("GET", "/sandboxes/lab", nil); return status == http.StatusGone })
+	p.dropsTheLog(dashboard)
 }
 
 func (p *person) seesARow(text string) {
@@ -134,14 +137,19 @@ func (p *person) lineInContext(dashboard string) {
 	p.pictures("logs-fault")
 }
 
-// keepsTheLog deletes a sandbox and keeps its log, which is found until it is deleted too.
-func (p *person) keepsTheLog(dashboard string) {
+// deletesAndKeepsTheLog deletes a sandbox and keeps its log.
+func (p *person) deletesAndKeepsTheLog(dashboard string) {
 	p.t.Helper()
 	p.does("ask for the delete", chromedp.Navigate(dashboard+"/sandboxes/lab/delete"))
 	p.does("keep the log", chromedp.Click(`[name="keep_log"]`), chromedp.SendKeys("#delete-name", "lab"))
 	p.pictures("logs-keep")
 	p.does("delete", chromedp.Submit("#delete-name"))
 	p.sees("the list without it", at("/")+` && !document.body.innerText.includes("lab")`)
+}
+
+// dropsTheLog finds the log of the deleted sandbox until it is deleted too.
+func (p *person) dropsTheLog(dashboard string) {
+	p.t.Helper()
 	p.does("look for its log", chromedp.Navigate(dashboard+"/logs?service=web"))
 	p.seesARow("not bold")
 	p.does("show it alone", chromedp.Click(".log-box"))
