@@ -103,6 +103,13 @@ func (p *person) runs(what, script string) {
 // gone: the engine makes and removes them all the time. A person reloads then.
 const interrupted = `location.protocol === "chrome-error:" && document.body.innerText.includes("ERR_NETWORK_CHANGED")`
 
+// blank is a script that tells that a page has begun and has nothing yet. When a network comes or goes just then, the browser
+// neither loads the rest nor says that it has given up.
+const blank = `document.body === null`
+
+// blankLimit is how long a page may be blank before a person reloads it.
+const blankLimit = 5 * time.Second
+
 // partLate is a script that tells that the page says that it has not arrived as a whole: the same happens to its scripts.
 const partLate = `(document.getElementById("late")?.checkVisibility({visibilityProperty: true}) ?? false)`
 
@@ -124,12 +131,16 @@ func (p *person) reloads() {
 
 func (p *person) seesWithin(what, script string, limit time.Duration) {
 	p.t.Helper()
-	deadline := time.Now().Add(limit)
+	deadline, painted := time.Now().Add(limit), time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for p.reads("location.protocol !== 'chrome-error:' && ("+script+")") != "true" {
-		if p.reads(interrupted+" || "+partLate) == "true" {
+		if p.reads(blank) != "true" {
+			painted = time.Now()
+		}
+		if time.Since(painted) > blankLimit || p.reads(interrupted+" || "+partLate) == "true" {
 			p.reloads()
+			painted = time.Now()
 		}
 		if time.Now().After(deadline) {
 			p.picture("failure", "desktop")
