@@ -13,6 +13,7 @@ ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
 VERSITYGW := internal/setup/versitygw
+SDKS      := internal/gateway/sdk/node_modules/.package-lock.json
 TEST_TIME := 40m
 # 'make lint' vets everything, and a stack needs no debug information: without both, tests are built in less time.
 GO_TEST   = $(GO) test -vet=off -ldflags=-w -timeout $(TEST_TIME)
@@ -25,13 +26,14 @@ RACE_TEST = $(GO_TEST) -race $(foreach p,$(UNRACED),-gcflags='$(p)=-race=false')
 # The packages that test-engine runs, with all of their tests: 'make test' leaves them out of 'make check'.
 ON_ENGINE := $(patsubst %/,%,$(sort $(dir $(wildcard internal/*/*_engine_test.go internal/*/*/*_engine_test.go))))
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
+WORKSPACE := ^Test(Chat|Files|Models|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
+AGENTS := ^TestAgents_
 CHAOS := ^Test(Chaos|Snapshots|StoragePool|Soak)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
 
-.PHONY: help run build check test images test-engine test-e2e test-workspace test-chaos shots fuzz bench image lint generate check-generate clean
+.PHONY: help run build check test images test-engine test-e2e test-workspace test-agents test-chaos shots fuzz bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +43,7 @@ run: build ## set up what is missing, then serve on http://localhost:8080 (ARGS=
 
 build: bin/sandboxd bin/guest ## build both binaries and the browser's assets
 
-check: build ## fast: linters and all tests that need no engine
+check: build $(SDKS) ## fast: linters and all tests that need no engine
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory check-generate
 	cd static && npm test --silent
@@ -66,10 +68,15 @@ test-engine: build bin/cadvisor bin/versitygw ## tests on a real engine
 test-e2e: build bin/traefik bin/pebble bin/cadvisor bin/criu ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
+	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)|$(AGENTS)' ./cmd/... ./compose ./internal/terminal
 
 test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity, alerts, backups, repositories and snapshots
 	$(ENGINE) $(E2E_TEST) -run '$(WORKSPACE)' ./cmd/sandboxd
+
+test-agents: build artifacts/agents/node_modules/.package-lock.json ## the agents of others, as their npm packages have them (1.6 GB), over the model gateway: no part of 'make test'
+	@internal/setup/tools.sh
+	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(E2E_TEST) -run '$(AGENTS)' -v ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, snapshots and the storage pool
 	@internal/setup/tools.sh
@@ -92,7 +99,8 @@ bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
 	@rm -f bench.json
-	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v -p 1 ./web ./internal/sqlite ./cmd/sandboxd
+	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v -p 1 ./web ./internal/gateway ./internal/sqlite ./cmd/sandboxd
+	$(ENGINE) $(GO) test -tags "bench engine" -count 1 -timeout 10m -run TestBench -v ./internal/link
 
 image: build ## build sandboxd's container image, for compose/compose.yaml
 	$(ENGINE) docker build --quiet --network host --file compose/Dockerfile --tag sandboxd:local .
@@ -113,7 +121,7 @@ check-generate: ## fail when a generated file is stale
 	@git diff --exit-code --stat -- '*_templ.go' || { echo "stale: run 'make generate' and commit" >&2; exit 1; }
 
 clean: ## remove what was built; your sandboxes and their data stay
-	rm -rf bin artifacts bench.json static/node_modules
+	rm -rf bin artifacts bench.json static/node_modules internal/gateway/sdk/node_modules
 	find static/dist -mindepth 1 ! -name .keep -delete
 
 bin/sandboxd: $(GO_FILES) $(ASSETS)
@@ -133,6 +141,22 @@ static/node_modules/.package-lock.json: static/package.json static/package-lock.
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer with npm, then repeat" >&2; exit 1; }
 	@echo "fetching the browser's libraries"
 	cd static && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(SDKS): internal/gateway/sdk/package.json internal/gateway/sdk/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer with npm, then repeat" >&2; exit 1; }
+	@echo "fetching the vendors' libraries for tests of the model gateway"
+	cd internal/gateway/sdk && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# 'npm ci' refuses the lock: it names packages for other systems that were never published.
+artifacts/agents/node_modules/.package-lock.json: internal/setup/agents/package.json internal/setup/agents/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer with npm, then repeat" >&2; exit 1; }
+	@echo "fetching the agents for their test: 1.6 GB"
+	@mkdir -p artifacts/agents
+	cp internal/setup/agents/package.json internal/setup/agents/package-lock.json internal/setup/agents/.npmrc artifacts/agents
+	cd artifacts/agents && npm install --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd artifacts/agents/node_modules/opencode-ai && node postinstall.mjs
 	@touch $@
 
 bin/traefik: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum

@@ -20,7 +20,9 @@ type Frame struct {
 	Alerts   int    // how many fire
 	Here     string // path and query of this page, to come back to
 	Plots    bool   // it has plots
-	New      []Card // templates that the menu beside the button for a new sandbox has; none for no menu
+
+	PlotsStyle bool   // it looks like pages with plots, and has none
+	New        []Card // templates that the menu beside the button for a new sandbox has; none for no menu
 }
 
 // awaited names the scripts of the page.

@@ -33,10 +33,12 @@ const maxEntered = 64
 // Why requests are not recorded.
 const (
 	onlyReads    = "it changes nothing"
+	onlyWaits    = "it changes only what is sent later, which is recorded"
 	onlyNotes    = "it only takes a note off a page"
 	howItLooks   = "it changes only how pages look for its user"
 	eachOfThem   = "each sandbox that is put to sleep by it is recorded"
 	eachByItself = "each sandbox that it is done with is recorded"
+	inTheCalls   = "the log of calls of models has it"
 	whenItEnds   = "the update is recorded when it has ended"
 )
 
@@ -59,6 +61,7 @@ var recordings = []recording{
 	{del, "/tokens/:id", "token.revoke", parameter("id"), ""},
 	{post, tokensPath, "token.create", nil, ""},
 	{post, tokensPath + "/:id/revoke", "token.revoke", parameter("id"), ""},
+	{post, modelCallsPath + "/*", "", nil, inTheCalls},
 	{post, usersPath, "user.add", entered("name"), ""},
 	{post, usersPath + "/:id/role", "user.role", nil, ""},
 	{post, usersPath + "/:id/disabled", "user.disable", nil, ""},
@@ -145,6 +148,19 @@ var recordings = []recording{
 	{post, repositoriesPath + "/:name/remove", "repository.remove", parameter("name"), ""},
 
 	{post, "/sandboxes/:name/snapshots", "sandbox.snapshot", nil, ""},
+	{post, chatPath, "conversation.create", nil, ""},
+	{patch, chatPath + "/:id", "conversation.change", nil, ""},
+	{del, chatPath + "/:id", "conversation.delete", nil, ""},
+	{post, chatPath + "/:id/messages", "conversation.send", nil, ""},
+	{put, chatPath + "/:id/queue", "", nil, onlyWaits},
+	{post, chatPath + "/:id/queue/:message/now", "conversation.send", nil, ""},
+	{post, chatPath + "/:id/approvals/:question", "conversation.answer", nil, ""},
+	{post, chatPath + "/:id/cancel", "conversation.cancel", nil, ""},
+	{post, chatPath + "/:id/resume", "conversation.resume", nil, ""},
+	{post, chatPath + "/:id/branch", "conversation.create", nil, ""},
+	{post, chatPath + "/:id/edit", "conversation.send", nil, ""},
+	{post, chatPath + "/:id/turns/:turn/undo", "conversation.undo", nil, ""},
+	{post, chatPath + "/:id/turns/:turn/redo", "conversation.redo", nil, ""},
 	{patch, "/sandboxes/:name/snapshots/:id", "snapshot.change", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/edit", "snapshot.change", nil, ""},
 	{del, "/sandboxes/:name/snapshots/:id", "snapshot.delete", nil, ""},
@@ -213,6 +229,27 @@ var recordings = []recording{
 	{post, alertSettingsPath + "/channels/:id", "channel.change", entered("name"), ""},
 	{post, alertSettingsPath + "/channels/:id/test", "channel.test", parameter("id"), ""},
 	{post, alertSettingsPath + "/channels/:id/delete", "channel.delete", parameter("id"), ""},
+
+	{put, "/providers/:name", "provider.set", parameter("name"), ""},
+	{del, "/providers/:name", "provider.remove", parameter("name"), ""},
+	{post, "/providers/:name/check", "provider.check", parameter("name"), ""},
+	{post, providersPath, "provider.set", entered("name"), ""},
+	{post, providersPath + "/:name", "provider.set", parameter("name"), ""},
+	{post, providersPath + "/:name/check", "provider.check", parameter("name"), ""},
+	{post, providersPath + "/:name/models", "provider.set", parameter("name"), ""},
+	{post, providersPath + "/:name/delete", "provider.remove", parameter("name"), ""},
+	{put, "/models/aliases/:name", "alias.set", aliasName, ""},
+	{del, "/models/aliases/:name", "alias.remove", aliasName, ""},
+	{post, aliasesPath, "alias.set", entered("name"), ""},
+	{post, aliasesPath + "/:name", "alias.set", aliasName, ""},
+	{post, aliasesPath + "/:name/delete", "alias.remove", aliasName, ""},
+	{put, "/models/budgets", "budget.set", nil, ""},
+	{del, "/models/budgets", "budget.remove", nil, ""},
+	{post, budgetsPath, "budget.set", nil, ""},
+	{post, budgetsPath + "/edit", "budget.set", nil, ""},
+	{post, budgetsPath + "/delete", "budget.remove", nil, ""},
+	{put, "/models/settings", "models.change", nil, ""},
+	{post, modelsPath + "/settings", "models.change", nil, ""},
 
 	{post, hostPath + "/sleep", "host.sleep", nil, eachOfThem},
 }

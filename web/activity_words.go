@@ -39,7 +39,7 @@ func sentenceOf(e activity.Entry) sentence {
 
 // infinitives are those of the verbs of actions that do not just lose a "d" or "ed".
 var infinitives = map[string]string{
-	"added": "add", "adopted": "adopt", "began": "begin", "built": "build", "cancelled": "cancel", "connected": "connect", "copied": "copy",
+	"added": "add", "adopted": "adopt", "began": "begin", "built": "build", "cancelled": "cancel", "checked": "check", "connected": "connect", "copied": "copy",
 	"downloaded": "download", "emptied": "empty", "ended": "end", "froze": "freeze",
 	"kept": "keep", "let": "let", "made": "make", "opened": "open", "put": "put", "ran": "run", "reset": "reset", "restarted": "restart", "set": "set",
 	"signed": "sign", "started": "start", "stopped": "stop", "switched": "switch", "tested": "test", "took": "take", "turned": "turn", "woke": "wake", "wrote": "write",

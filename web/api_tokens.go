@@ -30,6 +30,7 @@ type tokenShape struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
 	Sandbox    string     `json:"sandbox"` // the one sandbox it is limited to, or ""
+	Models     bool       `json:"models"`  // it is limited to asking models
 	Prefix     string     `json:"prefix"`  // the first characters of the secret
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at"` // null if never
@@ -39,7 +40,7 @@ type tokenShape struct {
 
 func newTokenShape(t auth.Token, secret string) tokenShape {
 	return tokenShape{
-		ID: t.ID, Name: t.Name, Sandbox: t.Sandbox, Prefix: t.Prefix, CreatedAt: t.Created.UTC(),
+		ID: t.ID, Name: t.Name, Sandbox: t.Sandbox, Models: t.Models, Prefix: t.Prefix, CreatedAt: t.Created.UTC(),
 		LastUsedAt: timeOrNull(t.LastUsed), ExpiresAt: timeOrNull(t.Expires), Secret: secret,
 	}
 }
@@ -72,12 +73,13 @@ func (s *accountHandlers) apiTokens(ctx context.Context, r *request, _ none) (re
 type newTokenBody struct {
 	Name    string   `json:"name"`
 	Sandbox string   `json:"sandbox"`
+	Models  bool     `json:"models"`
 	TTL     tokenTTL `json:"ttl"`
 }
 
 // apiCreateToken makes a token for the caller. Its secret is in this answer and nowhere else.
 func (s *accountHandlers) apiCreateToken(ctx context.Context, r *request, in newTokenBody) (reply, error) {
-	ask := auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, TTL: time.Duration(in.TTL)}
+	ask := auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, Models: in.Models, TTL: time.Duration(in.TTL)}
 	var to access.Handle
 	if in.Sandbox != "" {
 		h, err := s.resolve(ctx, r.who, in.Sandbox)

@@ -188,5 +188,5 @@ func (r *request) isAPI() bool {
 	if r.access == scripted || r.http.Header.Get("Accept") == problemType { // a script of ours that asks why a websocket was refused
 		return true
 	}
-	return path == "/healthz" || path == "/readyz" || path == "/api" || strings.HasPrefix(path, "/api/")
+	return path == "/healthz" || path == "/readyz" || path == "/api" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, modelCallsPath+"/")
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"sync"
+	"time"
 
 	"sandboxd/internal/semaphore"
 )
@@ -52,6 +53,16 @@ type (
 	updateHandlers       struct{ *Server } // of sandboxes to newer images
 	alertSettingHandlers struct{ *Server } // rules and channels
 	volumeHandlers       struct{ *Server } // that several sandboxes have
+	providerHandlers     struct {          // of models
+		*Server
+		limit time.Duration // of a check
+	}
+	aliasHandlers struct{ *Server } // of models
+	modelHandlers struct {          // what is set for all models
+		*Server
+		settings sync.Mutex // held while the settings are changed
+	}
+	chatHandlers struct{ *Server } // conversations with agents
 )
 
 // handlers are all of them.
@@ -88,16 +99,23 @@ type handlers struct {
 	snapshotForms *snapshotFormHandlers
 	updates       *updateHandlers
 	alertSettings *alertSettingHandlers
+	modelCalls    *modelCallHandlers
+	usage         *usageHandlers
 	volumes       *volumeHandlers
 	volumeFiles   *fileHandlers
+	providers     *providerHandlers
+	aliases       *aliasHandlers
+	models        *modelHandlers
+	chat          *chatHandlers
 }
 
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, creation: &creationHandlers{Server: s}, list: &listHandlers{s}, filters: &filterHandlers{s}, many: &manyHandlers{s}, workspace: &workspaceHandlers{s}, size: &sizeHandlers{s}, rest: &restHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
-		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
+		metrics: &metricsHandlers{s}, host: &hostHandlers{s}, modelCalls: newModelCallHandlers(s), usage: &usageHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},
+		providers: &providerHandlers{s, offerLimit}, aliases: &aliasHandlers{s}, models: &modelHandlers{Server: s}, chat: &chatHandlers{s},
 	}
 }

@@ -94,7 +94,10 @@ func (s shape) check() error {
 
 // place is where a pane is.
 func (s shape) place(e paneEntry) panePlace {
-	p := s.Panes[e.id]
+	p, placed := s.Panes[e.id]
+	if !placed {
+		p.Hidden = e.hides
+	}
 	if p.Share == 0 {
 		p.Share = e.share
 	}

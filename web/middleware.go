@@ -139,7 +139,7 @@ func (s *Server) identify(ctx context.Context, r *request, a admission) (auth.Pr
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
 	switch a {
-	case public:
+	case public, modelToken:
 		return auth.Principal{}, nil
 	case visitor, signedIn, scripted, adminOnly:
 		who, err := s.sessionOf(ctx, r)

@@ -40,6 +40,18 @@ var outcomes = map[string]string{
 	"template-deleted": "The template was deleted.",
 	"volume-deleted":   "The volume was deleted. Sandboxes that run keep it until they are restarted.",
 
+	"provider-saved":   "The provider was saved. Check it to see that it answers.",
+	"models-listed":    "The models of the provider are listed. Edit it to put the best one first and the fastest one last.",
+	"provider-deleted": "The provider was deleted, with its key.",
+	"alias-saved":      "The alias was saved.",
+	"alias-deleted":    "The alias was deleted.",
+	"budget-saved":     "The budget was saved.",
+	"budget-deleted":   "The budget was deleted.",
+	"models-off":       "Models are turned off.",
+	"models-on":        "Models are turned on.",
+	"content-on":       "Prompts and answers are stored from now on.",
+	"content-off":      "Prompts and answers are not stored any more.",
+
 	"repository-removed": "The repository was removed. What is in it was not deleted.",
 }
 
@@ -97,7 +109,7 @@ func (s *accountHandlers) tokensForm(ctx context.Context, r *request, v views.To
 	now := s.cfg.Now()
 	for _, t := range tokens {
 		v.Items = append(v.Items, views.Token{
-			ID: t.ID, Name: t.Name, Prefix: t.Prefix, Sandbox: t.Sandbox,
+			ID: t.ID, Name: t.Name, Prefix: t.Prefix, Sandbox: t.Sandbox, Models: t.Models,
 			Made: timeOf(t.Created, now), Used: timeOf(t.LastUsed, now), Expires: timeOf(t.Expires, now),
 			Expired: !t.Expires.IsZero() && t.Expires.Before(now),
 		})
@@ -105,6 +117,7 @@ func (s *accountHandlers) tokensForm(ctx context.Context, r *request, v views.To
 	if v.Sandboxes, err = s.tokenSandboxes(ctx, r); err != nil {
 		return nil, err
 	}
+	v.ModelsURL = s.cfg.Hosts.DashboardURL() + modelCallsPath
 	v.Frame = s.frame(r, "API tokens", "settings")
 	v.Frame.Here = tokensPath
 	return views.TokensPage(v), nil
@@ -162,7 +175,9 @@ const maxDays = 3650
 
 func readToken(r *request) (auth.NewToken, error) {
 	ask := auth.NewToken{Name: r.field("name")}
-	ask.Sandbox, ask.SandboxID, _ = strings.Cut(r.field("sandbox"), " ")
+	if ask.Models = r.field("sandbox") == views.OnlyModels; !ask.Models {
+		ask.Sandbox, ask.SandboxID, _ = strings.Cut(r.field("sandbox"), " ")
+	}
 	if text := r.field("days"); text != "" {
 		days, err := strconv.Atoi(text)
 		if err != nil || days < 1 || days > maxDays {

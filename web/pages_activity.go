@@ -38,6 +38,7 @@ var nounWords = []views.Option{
 	{Value: "template.", Text: "Templates"}, {Value: "account.", Text: "Signing in and passwords"}, {Value: "token.", Text: "API tokens"},
 	{Value: "user.", Text: "Users"}, {Value: "orphan.", Text: "Sandboxes without a record"}, {Value: "host.", Text: "Host"},
 	{Value: "alert.", Text: "Alerts"}, {Value: "rule.", Text: "Alert rules"}, {Value: "channel.", Text: "Alert channels"},
+	{Value: "provider.", Text: "Providers of models"}, {Value: "alias.", Text: "Model aliases"}, {Value: "budget.", Text: "Budgets for models"}, {Value: "models.", Text: "Settings of models"},
 }
 
 // kindOptions are the kinds of actions to choose from.
@@ -54,7 +55,7 @@ var kindOptions = func() []views.Option {
 }()
 
 // adminNouns are nouns of actions that only admins can do, and so only admins see.
-var adminNouns = []string{"user.", "host.", "orphan.", "template.", "repository."}
+var adminNouns = []string{"user.", "host.", "orphan.", "template.", "repository.", "budget.", "models."}
 
 // kindsFor are the kinds that a person can see.
 func kindsFor(admin bool) []views.Option {

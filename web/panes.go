@@ -20,6 +20,7 @@ type paneEntry struct {
 	icon  string
 	side  bool // it is a sidebar of its own width, and comes first
 	open  bool // it shows only while something is open in it
+	hides bool // it shows only once the person wants it
 	keys  string
 	share int // of the room that all but the sidebar have, in thousandths, unless the person has chosen otherwise
 	show  func(s *workspaceHandlers, ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane
@@ -30,6 +31,7 @@ var workspacePanes = []paneEntry{
 	{id: "files", title: "Files", icon: "folder", side: true, keys: "Control+B", show: (*workspaceHandlers).filesPane},
 	{id: "editor", title: "Editor", icon: "code", open: true, share: 600, show: (*workspaceHandlers).editorPane},
 	{id: mainPane, title: "Terminal", icon: "terminal", keys: "Control+`", share: 400, show: (*workspaceHandlers).terminalPane},
+	{id: "chat", title: "Chat", icon: "chat", hides: true, keys: "Control+Shift+4", share: 450, show: (*workspaceHandlers).chatPane},
 }
 
 // mainPane is what a phone shows first.
@@ -45,7 +47,7 @@ func (s *workspaceHandlers) arranged(ctx context.Context, l layout, h access.Han
 		place := sh.place(e)
 		shown := !place.Hidden && !e.open
 		all.Slots = append(all.Slots, views.Slot{
-			ID: e.id, Title: e.title, Icon: e.icon, Side: e.side, Empty: e.open, Keys: e.keys, Share: place.Share, Usual: e.share,
+			ID: e.id, Title: e.title, Icon: e.icon, Side: e.side, Empty: e.open, Keys: e.keys, Share: place.Share, Usual: e.share, Hides: e.hides,
 			Hidden: place.Hidden, First: shown && !seen && !e.side, Max: shown && !e.side && l.Whole == e.id, Body: s.pane(ctx, e, h, p),
 		})
 		seen = seen || shown && !e.side
@@ -127,6 +129,23 @@ func (s *workspaceHandlers) editorPane(_ context.Context, h access.Handle, _ san
 		return views.Pane{Kind: "editor", Files: filesPlace(box)}
 	}
 	return views.Pane{Kind: "none"}
+}
+
+// chatPane is the same in every state: a conversation can be read while its sandbox is asleep, and a message wakes it.
+func (s *workspaceHandlers) chatPane(_ context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
+	box := h.Sandbox()
+	return views.Pane{Kind: "chat", Chat: views.Chat{
+		Base: sandboxURL(box.Name) + "/conversations", Files: sandboxURL(box.Name) + "/files", Box: box.ID, Models: s.modelNames(box.Owner),
+	}}
+}
+
+// modelNames are the models that the agent of a user's sandbox can ask, as the page's script reads them.
+func (s *workspaceHandlers) modelNames(owner string) string {
+	text, err := json.Marshal(s.cfg.ChatModels(owner))
+	if err != nil { // texts can always be written
+		return "[]"
+	}
+	return string(text)
 }
 
 // filesPlace is where a sandbox's files are.

@@ -60,16 +60,17 @@ func number(n *html.Node, digit string) (sum int) {
 func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	const usual = "files side, editor 600 empty, terminal 400 first front"
+	const usual = "files side, editor 600 empty, terminal 400 first front, chat 450 off"
 	for _, c := range []struct{ put, want string }{
 		{"", usual},
-		{`{"shapes":{"wide":{"panes":{"editor":{"share":321},"terminal":{"share":679}}}},"last":"wide","front":"files"}`, "files side front, editor 321 empty, terminal 679 first"},
+		{`{"shapes":{"wide":{"panes":{"editor":{"share":321},"terminal":{"share":679}}}},"last":"wide","front":"files"}`, "files side front, editor 321 empty, terminal 679 first, chat 450 off"},
 		{`{"shapes":{"wide":{"panes":{"editor":{"share":321}}}},"last":"medium"}`, usual},
-		{`{"shapes":{"wide":{"panes":{"files":{"hidden":true}}}},"last":"wide"}`, "files side off, editor 600 empty, terminal 400 first front"},
-		{`{"shapes":{"wide":{"panes":{"terminal":{"hidden":true}}}},"last":"wide"}`, "files side, editor 600 empty, terminal 400 off front"},
-		{`{"whole":"terminal"}`, "files side, editor 600 empty, terminal 400 first max front"},
+		{`{"shapes":{"wide":{"panes":{"files":{"hidden":true}}}},"last":"wide"}`, "files side off, editor 600 empty, terminal 400 first front, chat 450 off"},
+		{`{"shapes":{"wide":{"panes":{"terminal":{"hidden":true}}}},"last":"wide"}`, "files side, editor 600 empty, terminal 400 off front, chat 450 off"},
+		{`{"whole":"terminal"}`, "files side, editor 600 empty, terminal 400 first max front, chat 450 off"},
 		{`{"whole":"files"}`, usual},
-		{`{"front":"chat","shapes":{"wide":{"panes":{"chat":{"share":300}}}},"last":"wide"}`, usual},
+		{`{"front":"chat","shapes":{"wide":{"panes":{"chat":{"share":300}}}},"last":"wide"}`, "files side, editor 600 empty, terminal 400 first, chat 300 front"},
+		{`{"front":"notes","shapes":{"wide":{"panes":{"notes":{"share":300}}}},"last":"wide"}`, usual},
 	} {
 		if c.put != "" {
 			s.putJSON("ada", "/preferences/workspace", c.put).is(http.StatusNoContent)
@@ -140,7 +141,7 @@ func TestPanes_KeepNothingButALayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-		if got := places(page) + attr(page.need(".panes"), "data-preferences"); got != "files side, editor 600 empty, terminal 400 first front{}" {
+		if got := places(page) + attr(page.need(".panes"), "data-preferences"); got != "files side, editor 600 empty, terminal 400 first front, chat 450 off{}" {
 			t.Errorf("with %s: %s", broken, got)
 		}
 	}
@@ -149,7 +150,7 @@ func TestPanes_KeepNothingButALayout(t *testing.T) {
 func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	if page := s.get("ada", "/sandboxes/mine"); len(page.all("button.pane-toggle")) != 3 || len(page.all(".splitter")) != 3 {
+	if page := s.get("ada", "/sandboxes/mine"); len(page.all("button.pane-toggle")) != 4 || len(page.all(".splitter")) != 4 {
 		t.Fatalf("there is something for a pane that there is not: %s", places(page))
 	}
 	s.server.panes = append(s.server.panes, paneEntry{id: "notes", title: "Notes", icon: "book", share: 300,
@@ -158,13 +159,13 @@ func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 		}})
 	s.putJSON("ada", "/preferences/workspace", `{"shapes":{"wide":{"panes":{"terminal":{"hidden":true}}}},"last":"wide","front":"notes"}`).is(http.StatusNoContent)
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-	if got := places(page); got != "files side, editor 600 empty, terminal 400 off, notes 300 first front" {
+	if got := places(page); got != "files side, editor 600 empty, terminal 400 off, chat 450 off, notes 300 first front" {
 		t.Errorf("places %s", got)
 	}
 	if textOf(in(page.need("#pane-notes"), "h2")) != "Notes of mine" || attr(page.need("#pane-notes"), "aria-label") != "Notes" {
 		t.Errorf("shows %s", textOf(page.need("#pane-notes")))
 	}
-	if len(page.all("button.pane-toggle")) != 4 || len(page.all(".splitter")) != 4 {
+	if len(page.all("button.pane-toggle")) != 5 || len(page.all(".splitter")) != 5 {
 		t.Errorf("%d tabs, %d splitters", len(page.all("button.pane-toggle")), len(page.all(".splitter")))
 	}
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))

@@ -22,6 +22,8 @@ var reasonForms = map[idle.Kind]reasonForm{
 	idle.Exec:     {"code", "a command", "a command", "command: "},
 	idle.Files:    {"box", "files", "work on its files", "files: "},
 	idle.Held:     {"clock", "a hold", "a hold", "hold: "},
+	idle.Agent:    {"chat", "an agent", "an agent", "an agent: "},
+	idle.Model:    {"brain", "a model call", "a model call", "a model call: "},
 	idle.Work:     {"hammer", "work", "work inside it", "work: "},
 }
 

@@ -31,12 +31,13 @@ const (
 	token                       // an API token
 	tokenWide                   // an API token that is not limited to one sandbox
 	tokenAdmin                  // an API token of an admin, not limited to one sandbox
+	modelToken                  // an API token, also one that is limited to models; the route's handler looks at it
 )
 
-// bulky says whether a body may be of any size: of a file's content, or of an archive.
+// bulky says whether a body may be of any size: of a file's content, of an archive, or of what a model is asked, which the gateway bounds.
 func (r route) bulky() bool {
 	path := strings.TrimPrefix(r.path, apiPrefix)
-	return r.method == put && (strings.HasSuffix(path, filesPart) || strings.HasSuffix(path, restorePart)) || path == restorePart
+	return r.access == modelToken || r.method == put && (strings.HasSuffix(path, filesPart) || strings.HasSuffix(path, restorePart)) || path == restorePart
 }
 
 // Paths that other files must know.
@@ -63,9 +64,10 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(), s.updates.table(), s.updates.pages(),
+		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.modelCalls.table(), s.usage.table(), s.snapshots.table(), s.snapshots.pages(), s.updates.table(), s.updates.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.ownTemplates.table(), s.host.table(), s.settingsPages())
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.ownTemplates.table(), s.host.table(), s.settingsPages(),
+		s.providers.table(), s.aliases.table(), s.models.table(), s.chat.table())
 }
 
 func (s *Server) processRoutes() []route {
@@ -425,6 +427,7 @@ func (s *Server) liveTopics() []topic {
 		{volumesPath + "/:name", s.live.live(s.volumes.openLiveVolumes)},
 		{volumesPath + "/:name/files", s.volumeFiles.openFolders},
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
+		{chatPath + "/:id", s.chat.openChat},
 		{"/sandboxes/:name/backups", s.live.live(s.backups.openLiveBackups)},
 		{backupsPath, s.live.live(s.backups.openLiveAllBackups)},
 		{schedulesPath, s.live.live(s.schedules.openLiveSchedules)},

@@ -20,8 +20,10 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/backup"
+	"sandboxd/internal/chat"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/files"
+	"sandboxd/internal/gateway"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/logs"
 	"sandboxd/internal/repository"
@@ -64,9 +66,13 @@ type Config struct {
 	Backups      *backup.Service
 	Schedules    *schedule.Service
 	Snapshots    *snapshot.Service
-	Updates      *update.Service // of sandboxes
+	Updates      *update.Service             // of sandboxes
+	Chat         *chat.Service               // conversations with agents in sandboxes
+	ChatModels   func(owner string) []string // names of models that the agents of a user can ask; must not block
 
 	Repositories *repository.Service // where backups can be beside the folder
+
+	Models *gateway.Service // providers, and what they serve
 
 	Volumes      *volume.Service
 	VolumeAccess *access.Control // to the files of volumes, each of which is a sandbox to it

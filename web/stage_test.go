@@ -114,6 +114,8 @@ func newEmptyStage(t *testing.T) *stage {
 	catalog, own := ownTemplates(t, stageTemplates{}, s.images)
 	shared, served := keepVolumes(t, catalog, log)
 	s.server = New(Config{
+		Models: keepModels(t, log, func() time.Time { return stageTime }),
+		Chat:   keepChat(t, log), ChatModels: func(string) []string { return []string{"best"} },
 		Volumes: shared, VolumeAccess: served.access(shared, nil),
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: catalog, OwnTemplates: own, Images: s.images, Terminals: s.terminals.Service,

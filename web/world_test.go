@@ -114,6 +114,8 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
 		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{}, LastUses: &fakeUses{last: map[string]time.Time{}},
+		Models: keepModels(t, log, nil),
+		Chat:   keepChat(t, log), ChatModels: func(string) []string { return []string{"best"} },
 		Volumes: shared, VolumeAccess: w.volumes.access(shared, wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}),
 	})
 	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)

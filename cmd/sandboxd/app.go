@@ -64,6 +64,8 @@ type app struct {
 	watch
 	lifecycle
 	outgoing
+	modelGateway
+	agents
 	recorder  *metrics.Recorder
 	sizer     *metrics.Sizer
 	sizes     *docker.Sizes
@@ -177,8 +179,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.updates, err = newUpdates(ctx, a); err != nil {
 		return err
 	}
-	a.handler, err = a.newHandler()
-	return err
+	return openDelivery(ctx, a)
 }
 
 func (a *app) close() (err error) {
@@ -399,17 +400,19 @@ func (a *app) newHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	commands := exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()})
+	own := newChat(a, control, commands, inside)
 	assets := static.New()
 	if p := assets.Problem(); p != "" {
 		a.log.Warn(p)
 	}
 	dashboard := web.New(web.Config{
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images, OwnTemplates: a.templates,
-		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
+		Commands: commands, Chat: a.chat, ChatModels: own.names, Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(), LastViews: a.db.Workspace(), LastUses: a.uses,
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
-		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(), Volumes: a.volumes, VolumeAccess: volumeAccess(a),
+		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(), Models: a.models, Volumes: a.volumes, VolumeAccess: volumeAccess(a),
 		Checks: []web.Check{
 			{Name: "store", Ask: a.db.Ready},
 			{Name: "engine", Ask: a.manager.CheckEngine},

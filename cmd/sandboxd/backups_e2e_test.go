@@ -262,7 +262,7 @@ func (s *server) checkHomes(list []sandboxBody) {
 	t := s.t
 	t.Helper()
 	for _, b := range list {
-		out := s.exec(b.Name, map[string]any{"command": "ls -A | wc -l; cat v*/d/f | sort | uniq -c | awk '{print $1, $2}'; ls -d .sandboxd* 2>/dev/null"})
+		out := s.exec(b.Name, map[string]any{"command": "ls | wc -l; cat v*/d/f | sort | uniq -c | awk '{print $1, $2}'; ls -d .sandboxd* 2>/dev/null"})
 		whole := false
 		for version := range 3 {
 			whole = whole || strings.HasPrefix(out.Stdout, fmt.Sprintf("%d\n%d %d\n", keptFiles, keptFiles*100_000, version)) && strings.Count(out.Stdout, "\n") == 2

@@ -26,7 +26,7 @@ const (
 func TestBackupsPage_MakesRestoresAndUploads(t *testing.T) {
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.create(map[string]any{"name": "lab", "template": "echo", "label": "Protein folding"})
-	s.in("echo first >notes && mkdir many && cd many && seq 3000 | xargs touch && head -c 600M /dev/urandom >large && python3 -c 1 2>/dev/null; true")
+	s.in("echo first >notes && mkdir many && cd many && seq 3000 | xargs touch && mkdir ../more && cd ../more && seq 60000 | xargs touch && cd ../many && head -c 600M /dev/urandom >large; true")
 	p := newPerson(t)
 	dashboard := "http://localhost:" + s.port()
 	p.signsIn(dashboard)

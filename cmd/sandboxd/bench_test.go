@@ -117,6 +117,7 @@ func TestBench(t *testing.T) {
 		{"sweeps", b.sweeps},
 		{"metrics", b.metrics},
 		{"logs", b.logs},
+		{"chats", b.chats},
 		{"keeps", b.keeps},
 	} {
 		b.group(s, group.name, group.measure)

@@ -114,6 +114,25 @@ func TestTokenCreate_PrintsTheTokenAloneBeforeAnybodySignedIn(t *testing.T) {
 	})
 }
 
+func TestTokenCreate_ForModelsAlone(t *testing.T) {
+	o := newOffice(t)
+	out, errs, err := o.run("", "token", "create", "editor", "--models")
+	if err != nil || !strings.Contains(errs, `Token "editor" for admin: models only, never expires.`) {
+		t.Fatalf("%q, %v", errs, err)
+	}
+	o.with(func(s *auth.Service) {
+		if _, err := s.Authenticate(t.Context(), strings.TrimSpace(out)); !fault.Is(err, fault.Forbidden) {
+			t.Errorf("the API takes it: %v", err)
+		}
+	})
+	if list := o.mustRun("", "token", "list"); !strings.Contains(list, "models") {
+		t.Errorf("the list does not say so:\n%s", list)
+	}
+	if _, _, err := o.run("", "token", "create", "x", "--models", "--sandbox", "ml"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("limited to both: %v", err)
+	}
+}
+
 func TestToken_LifeFromCreateToRevoke(t *testing.T) {
 	o := newOffice(t)
 	o.with(func(server *auth.Service) { // a server that runs all the while

@@ -91,7 +91,7 @@ func forward(cmd *cobra.Command, c *client.Client, name string, args []string) e
 	for _, f := range all {
 		fmt.Fprintf(cmd.OutOrStdout(), "Forwarding %s -> %s port %d\n", f.listener.Addr(), name, f.remote)
 	}
-	g := &gateway{client: c, name: name, slots: make(chan struct{}, maxForwarded), complain: func(err error) {
+	g := &forwarder{client: c, name: name, slots: make(chan struct{}, maxForwarded), complain: func(err error) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "sandboxd:", fault.Message(err))
 	}}
 	defer context.AfterFunc(ctx, func() {
@@ -102,8 +102,8 @@ func forward(cmd *cobra.Command, c *client.Client, name string, args []string) e
 	return g.run(ctx, all)
 }
 
-// gateway leads connections into a sandbox.
-type gateway struct {
+// forwarder leads connections into a sandbox.
+type forwarder struct {
 	client   *client.Client
 	name     string
 	slots    chan struct{}
@@ -112,7 +112,7 @@ type gateway struct {
 }
 
 // run takes connections until ctx ends.
-func (g *gateway) run(ctx context.Context, all []forwarding) error {
+func (g *forwarder) run(ctx context.Context, all []forwarding) error {
 	var first error
 	var mu sync.Mutex
 	for _, f := range all {
@@ -131,7 +131,7 @@ func (g *gateway) run(ctx context.Context, all []forwarding) error {
 	return nil
 }
 
-func (g *gateway) accept(ctx context.Context, f forwarding) error {
+func (g *forwarder) accept(ctx context.Context, f forwarding) error {
 	const retryPause = 100 * time.Millisecond
 	for {
 		select {
@@ -157,7 +157,7 @@ func (g *gateway) accept(ctx context.Context, f forwarding) error {
 }
 
 // lead joins one connection with the port.
-func (g *gateway) lead(ctx context.Context, conn net.Conn, port int) {
+func (g *forwarder) lead(ctx context.Context, conn net.Conn, port int) {
 	defer conn.Close()
 	to, err := g.client.Tunnel(ctx, g.name, port)
 	if err != nil {

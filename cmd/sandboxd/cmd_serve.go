@@ -141,7 +141,7 @@ func serve(ctx context.Context, c *Config, log logger, out io.Writer) (err error
 	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	for _, run := range []func(context.Context) error{
-		a.prebuild, a.times.Run, a.reaper.Run, a.ports.Run, a.uses.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run, a.repositories.Run, a.backups.Run, a.schedules.Run, a.templates.Run, a.snapshots.Run, forgetSnapshots(a), a.volumes.Run, a.updates.Run,
+		a.prebuild, a.times.Run, a.reaper.Run, a.ports.Run, a.uses.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run, a.repositories.Run, a.backups.Run, a.schedules.Run, a.templates.Run, a.snapshots.Run, forgetSnapshots(a), packPool(a, c), a.volumes.Run, a.updates.Run,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}
@@ -156,7 +156,7 @@ func serve(ctx context.Context, c *Config, log logger, out io.Writer) (err error
 	if a.tracer != nil {
 		g.Go(func() error { return a.tracer.Run(ctx) })
 	}
-	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log.Logger) })
+	g.Go(func() error { return serveAll(ctx, a, listener) })
 	return g.Wait()
 }
 
@@ -167,14 +167,21 @@ func listen(ctx context.Context, c *Config) (net.Listener, error) {
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(nil)
-	server := &http.Server{
+	return serveConns(ctx, l, newHTTPServer(h, log), log)
+}
+
+func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerLimit, IdleTimeout: keepIdle, MaxHeaderBytes: maxHeader, ConnState: newQuietConns().track,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		// Streams end with the server: Shutdown waits for them only a moment.
-		BaseContext: func(net.Listener) context.Context { return base },
 	}
+}
+
+// serveConns serves until ctx ends. Streams end with the server: Shutdown waits for them only a moment.
+func serveConns(ctx context.Context, l net.Listener, server *http.Server, log *slog.Logger) error {
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	server.BaseContext = func(net.Listener) context.Context { return base }
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

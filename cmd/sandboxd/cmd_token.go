@@ -20,7 +20,7 @@ func newTokenCmd(open openAuth) *cobra.Command {
 		Short: "Create, list and revoke API tokens",
 		Long: `token manages the tokens with which programs use the API. A program sends one as 'Authorization: Bearer TOKEN' or as
 'X-API-Key: TOKEN'. It can do what its user can. Limited to one sandbox, it can do everything with that sandbox, including
-deleting it and making its ports public.
+deleting it and making its ports public. Limited to models, it can ask models through the server, and do nothing else.
 
 It works on the data folder, with or without a running server. Changes take effect at once.`,
 		Example: `  TOKEN=$(sandboxd token create ci)
@@ -43,7 +43,8 @@ NAME says what the token is for. Without --user it belongs to the first admin, w
 before anyone has signed in.`,
 		Example: `  sandboxd token create ci
   sandboxd token create notebook --user ada --sandbox ml --ttl 30d
-  export SANDBOXD_TOKEN=$(sandboxd token create agent --ttl 12h)`,
+  export SANDBOXD_TOKEN=$(sandboxd token create agent --ttl 12h)
+  export OPENAI_API_KEY=$(sandboxd token create editor --models) OPENAI_BASE_URL=http://localhost:8080/models/v1`,
 		Args: wantArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			wish.Name = args[0]
@@ -57,6 +58,7 @@ before anyone has signed in.`,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "the user it belongs to (default: the first admin)")
 	cmd.Flags().StringVar(&wish.Sandbox, "sandbox", "", "limit it to the sandbox of this name")
+	cmd.Flags().BoolVar(&wish.Models, "models", false, "limit it to asking models")
 	cmd.Flags().StringVar(&ttl, "ttl", "", "how long it is valid: 12h, 30d, 8w (default: forever)")
 	return cmd
 }
@@ -92,9 +94,12 @@ func createToken(ctx context.Context, cmd *cobra.Command, s accounts, user strin
 		return errors.Join(err, s.RevokeToken(ctx, owner.ID, t.ID))
 	}
 	limit, end := "full access", "never expires"
-	if t.Sandbox != "" {
+	switch {
+	case t.Models:
+		limit = "models only"
+	case t.Sandbox != "":
 		limit = "sandbox " + t.Sandbox + " only"
-	} else if owner.Role != auth.Admin {
+	case owner.Role != auth.Admin:
 		limit = "all their sandboxes"
 	}
 	if !t.Expires.IsZero() {
@@ -125,9 +130,9 @@ func newTokenListCmd(open openAuth) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				rows := [][]string{{"ID", "NAME", "USER", "SANDBOX", "PREFIX", "CREATED", "LAST USED", "EXPIRES"}}
+				rows := [][]string{{"ID", "NAME", "USER", "LIMITED TO", "PREFIX", "CREATED", "LAST USED", "EXPIRES"}}
 				for _, t := range tokens {
-					rows = append(rows, []string{t.ID, t.Name, names[t.User], orDash(t.Sandbox), t.Prefix + "…",
+					rows = append(rows, []string{t.ID, t.Name, names[t.User], orDash(limitText(t)), t.Prefix + "…",
 						day(t.Created, ""), day(t.LastUsed, "never"), expiry(t)})
 				}
 				return printTable(cmd, rows)
@@ -164,6 +169,14 @@ func expiry(t auth.Token) string {
 		return "expired"
 	}
 	return day(t.Expires, "never")
+}
+
+// limitText is what a token is limited to, or "".
+func limitText(t auth.Token) string {
+	if t.Models {
+		return "models"
+	}
+	return t.Sandbox
 }
 
 func orDash(s string) string {

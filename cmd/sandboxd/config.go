@@ -54,6 +54,7 @@ type Config struct {
 	SMTPPasswordFile      string
 	SMTPFrom              string
 	AlertPrivateAddresses bool
+	ModelPrivateAddresses bool
 	ActivityKeep          string
 	BackupFolder          string
 	BackupKeep            string
@@ -100,6 +101,7 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.MetricsTokenFile, "metrics-token-file", "", "file with the bearer token that --metrics-listen asks for; needed unless that is a loopback address")
 	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "collector that gets traces of requests to sandboxes over OTLP/HTTP, such as http://127.0.0.1:4318 (default: none)")
 	c.alertFlags(f)
+	c.modelFlags(f)
 	f.StringVar(&c.ActivityKeep, "activity-keep", "180d", `how long is kept who did what, at most 500,000 entries: a duration such as "48h" or "180d"`)
 	c.backupFlags(f)
 	c.snapshotFlags(f)

@@ -55,7 +55,7 @@ func TestDataEntries_KnowAllThatThisProgramNames(t *testing.T) {
 
 func TestDataEntries_SayWhatARestoreReplaces(t *testing.T) {
 	for name, want := range map[string]bool{
-		"sandboxd.db": true, "sandboxd.db-wal": true, "activity.db-shm": true, "instance": true, "secret.key": true, restoredFolder: true,
+		"sandboxd.db": true, "sandboxd.db-wal": true, "activity.db-shm": true, "instance": true, "secret.key": true, "prices.json": true, restoredFolder: true,
 		ownFolder: true, "pool.img": false, "backups": false, "logs.db": false, "lock": false, "replaced-20261126-050000": false, "sandboxd.db.damaged-20261126-050000": false, "mine": false,
 		stagingFolder: false, "server-restore.ready": false,
 	} {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"sandboxd/internal/fault"
 )
 
 // belongings are the kinds of things that an engine keeps for a server: how to list them, and how to remove them.
@@ -102,11 +104,28 @@ func (s *server) removeBelongings() {
 	for _, label := range []string{"sandboxd.files", "sandboxd.instance", "sandboxd.volume"} {
 		for _, b := range belongings {
 			left := strings.Fields(s.docker(append(b.list, "--filter", "label="+label+"="+s.instance())...))
-			if len(left) > 0 {
+			if b.what == "networks" {
+				for _, id := range left {
+					s.removeNetwork(id)
+				}
+			} else if len(left) > 0 {
 				s.docker(append(b.remove, left...)...)
 			}
 		}
 	}
+}
+
+// removeNetwork removes a network, unless the engine takes it for used though nothing is on it. Docker 20.10 may count one too many, until its
+// own next start, when a call that starts a container is given up: then stuck is true.
+func (s *server) removeNetwork(id string) (stuck bool) {
+	on := strings.TrimSpace(s.docker("network", "inspect", "--format", "{{len .Containers}}", id))
+	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "docker", "network", "rm", id).CombinedOutput()
+	if stuck = on == "0" && strings.Contains(string(out), "has active endpoints"); err != nil && !stuck {
+		s.t.Errorf("remove network %s: %v\n%s", id, err, out)
+	}
+	return stuck
 }
 
 // unmountPool unmounts the storage pool, if there is one: its folder cannot be removed otherwise.
@@ -114,6 +133,9 @@ func (s *server) unmountPool() {
 	disk, err := poolDisk(&Config{Data: s.data})
 	if err == nil {
 		err = disk.Unmount()
+	}
+	for end := time.Now().Add(time.Minute); fault.Is(err, fault.Conflict) && time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+		err = disk.Unmount() // the engine may be ending the last container
 	}
 	if err != nil {
 		s.t.Error(err)

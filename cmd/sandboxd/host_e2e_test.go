@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// burn keeps a core of a sandbox busy until the sandbox sleeps.
-const burn = `setsid sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null &`
+// burn keeps a sandbox busy until it sleeps, with four processes: of a busy machine one alone gets too little.
+const burn = `for n in 1 2 3 4; do setsid sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null & done`
 
 // TestHost_AnAdminSeesWhatIsUsedAndPutsSandboxesToSleep looks at the bars of the list, which follow without a reload, and at
 // the page of the host, and puts what works to sleep there.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/logs"
@@ -47,8 +48,10 @@ func (b *benches) inside() (a *app, stop func()) {
 		b.t.Fatal(err)
 	}
 	placeGuest(b.t)
-	c := &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost", FreezeAfter: "never", StopAfter: "never", MemoryReserve: "0", ActivityKeep: "180d"}
-	a, err = openApp(b.t.Context(), c, logger{slog.New(slog.DiscardHandler), logs.NewRecent()})
+	var c Config
+	c.serveFlags(pflag.NewFlagSet("bench", pflag.ContinueOnError)) // the defaults
+	c.Data, c.Listen, c.FreezeAfter, c.StopAfter, c.MemoryReserve = dir, "127.0.0.1:1", "never", "never", "0"
+	a, err = openApp(b.t.Context(), &c, logger{slog.New(slog.DiscardHandler), logs.NewRecent()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -12,6 +12,15 @@ import (
 	"sandboxd/internal/wire"
 )
 
+// openDelivery puts together what people and programs ask.
+func openDelivery(ctx context.Context, a *app) (err error) {
+	if a.models, err = newModels(ctx, a); err != nil {
+		return err
+	}
+	a.handler, err = a.newHandler()
+	return err
+}
+
 // guests is the hub in the domain's words.
 type guests struct{ hub *link.Hub }
 
@@ -21,7 +30,8 @@ func (g guests) Expect(id string, s sandbox.Setup) (string, error) {
 	for _, v := range s.Services {
 		services = append(services, wireService(v))
 	}
-	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services, IDE: s.IDE, MachineID: s.MachineID})
+	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services, IDE: s.IDE, MachineID: s.MachineID,
+		Models: true})
 }
 
 func wireService(v catalog.Service) wire.Service {

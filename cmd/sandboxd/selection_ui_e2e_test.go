@@ -167,7 +167,7 @@ func (p *person) givesTheMouse() {
 	p.picture("terminal-mouse-light", "desktop")
 	p.sees("the program get the mouse", showsLine(fmt.Sprintf("got [<0;5;%dM", int(row)+1)))
 
-	p.types(`clear; seq 500 | less`)
+	p.types(`clear; seq 500 | less; echo left-$((6*7))`)
 	p.sees("the pager", showsLine("1")+" && !"+showsLine("60"))
 	x, y := g.at(4, 4)
 	p.wheels(x, y, 300)
@@ -175,6 +175,7 @@ func (p *person) givesTheMouse() {
 	p.wheels(x, y, -300)
 	p.sees("and back", showsLine("1"))
 	p.enters("q")
+	p.sees("the shell again", showsLine("left-42"))
 }
 
 // asksForTheClipboard has a program put text into the clipboard.

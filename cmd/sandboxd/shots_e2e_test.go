@@ -67,7 +67,6 @@ var shotPages = []struct{ name, path, whole string }{
 	{"alert-settings", "/settings/alerts", ""},
 	{"backups", "/backups", ""},
 	{"schedules", "/schedules", ""},
-	{"schedule-new", "/schedules/new", ""},
 	{"volumes", "/volumes", ""},
 	{"volume-new", "/volumes/new", ""},
 	{"host", "/host", ""},
@@ -76,6 +75,11 @@ var shotPages = []struct{ name, path, whole string }{
 	{"users", "/settings/users", ""},
 	{"repositories", "/settings/repositories", ""},
 	{"repository-new", "/settings/repositories/new", ""},
+	{"models", "/settings/models", ""},
+	{"provider-new", "/settings/models/providers/new?kind=anthropic", ""},
+	{"provider-server-new", "/settings/models/providers/new?kind=compatible", ""},
+	{"alias-new", "/settings/models/aliases/new", ""},
+	{"budget-new", "/settings/models/budgets/new", ""},
 	{"not-found", "/sandboxes/none", ""},
 }
 
@@ -149,11 +153,13 @@ func TestShots_LookAsApproved(t *testing.T) {
 func (p *person) statesShots(s *server, dashboard, folder string) {
 	p.t.Helper()
 	s.file("PUT", "?path=notes.md", "# Notes\n\nWhat this sandbox is for, and *how* to start it:\n\n    npm start\n").is(201)
+	s.setsModels()
 	for _, state := range []struct{ name, address, act, reached string }{
 		{"unknown-address", "http://none.localhost:" + s.port() + "/", "", `document.querySelector(".error-page") !== null`},
 		{"sandboxes-selected", dashboard + "/", `document.querySelector("[data-pick-all] input").click()`, metered + ` && document.querySelector("[data-picked]").textContent.includes("selected")`},
 		{"sandboxes-new", dashboard + "/", `document.querySelector(".new-button .menu").open = true`, metered + ` && document.querySelector(".new-button .menu .menu-item") !== null`},
 		{"palette", dashboard + "/", `document.querySelector(".palette-button").click()`, metered + ` && document.querySelectorAll("#palette [role=option]").length > 3`},
+		{"models-filled", dashboard + "/settings/models", "", `document.querySelectorAll("[data-provider]").length === 2`},
 		{"workspace-editor", dashboard + "/sandboxes/lab", openNotes, `document.querySelector(".cm-content")?.textContent.includes("npm start") && ` + prompted},
 	} {
 		p.does("open "+state.address, chromedp.Navigate(state.address))
@@ -164,6 +170,15 @@ func (p *person) statesShots(s *server, dashboard, folder string) {
 		p.sees(state.name, state.reached)
 		p.shots(folder, state.name)
 	}
+}
+
+// setsModels fills the page of models. No provider is asked anything.
+func (s *server) setsModels() {
+	s.t.Helper()
+	s.call("PUT", "/providers/anthropic", map[string]any{"kind": "anthropic", "base_url": "https://api.anthropic.com", "key": "no-key", "models": []string{"large", "small"}}, nil)
+	s.call("PUT", "/providers/gpu", map[string]any{"kind": "ollama", "base_url": "http://127.0.0.1:11434"}, nil)
+	s.call("PUT", "/models/aliases/fast", map[string]any{"targets": []map[string]string{{"provider": "gpu", "model": "qwen3"}, {"provider": "anthropic", "model": "small"}}}, nil)
+	s.call("PUT", "/models/budgets", map[string]any{"scope": "user", "period": "day", "requests": 1000, "dollars": 5}, nil)
 }
 
 // openNotes opens a file once the tree shows it.

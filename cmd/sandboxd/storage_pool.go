@@ -24,6 +24,9 @@ const (
 	poolTurnEvery = 100 * time.Millisecond
 )
 
+// packEvery is how often the storage pool's data is packed.
+const packEvery = 10 * time.Minute
+
 // storage is the storage pool of a server; it has none when pool is nil.
 type storage struct {
 	pool *btrfs.Pool
@@ -197,5 +200,28 @@ func (s storage) alerts() func() (alert.Pool, error) {
 	return func() (alert.Pool, error) {
 		space, err := s.pool.Space()
 		return alert.Pool{Used: space.Size - space.Free, Size: space.Size, ReadOnly: space.ReadOnly}, err
+	}
+}
+
+// packPool packs the storage pool's data from time to time, if there is a pool. Commands that grow it wait meanwhile.
+func packPool(a *app, c *Config) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(packEvery)
+		defer tick.Stop()
+		for a.storage.pool != nil {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
+			done, err := poolTurn(ctx, c)
+			if err == nil {
+				err = errors.Join(a.storage.pool.Pack(ctx), done())
+			}
+			if err != nil && ctx.Err() == nil {
+				a.log.Warn("pack the storage pool", "error", err)
+			}
+		}
+		return nil
 	}
 }

@@ -224,11 +224,18 @@ func (p *person) copies(dashboard string) {
 // problems is a script that gives the problems that are listed.
 const problems = `[...document.querySelectorAll(".template-problem")].map((p) => p.innerText).join("|")`
 
+// pressesInEditor presses a key with Ctrl in the editor of the file that is open.
+func (p *person) pressesInEditor(key, code string, keyCode int64) {
+	p.t.Helper()
+	p.runs("focus the editor", `document.querySelector(".template-place:not([hidden]) .cm-content").focus()`)
+	p.presses(key, code, keyCode, ctrlKey)
+}
+
 func (p *person) writesAMistake() {
 	p.t.Helper()
 	p.runs("open the Dockerfile", `document.querySelector('[data-file="Dockerfile"]').click()`)
 	p.sees("it", `document.querySelector(".template-place:not([hidden]) .cm-content").textContent.includes("What everyone needs")`)
-	p.runs("go to its end", `(() => { const c = document.querySelector(".template-place:not([hidden]) .cm-content"); c.focus(); getSelection().selectAllChildren(c); getSelection().collapseToEnd() })()`)
+	p.pressesInEditor("End", "End", 35)
 	p.types("RNU echo built-here-$((6*7))")
 	p.sees("that it is marked", problems+`.includes("Dockerfile:5") && document.querySelector(".template-place:not([hidden]) .cm-lint-marker-error") !== null &&
 		document.querySelector("[data-stand]").textContent === "1 problem"`)
@@ -239,7 +246,7 @@ func (p *person) writesAMistake() {
 
 func (p *person) mendsAndBuilds() {
 	p.t.Helper()
-	p.runs("select all", `(() => { const c = document.querySelector(".template-place:not([hidden]) .cm-content"); c.focus(); getSelection().selectAllChildren(c) })()`)
+	p.pressesInEditor("a", "KeyA", 65)
 	p.types(fmt.Sprintf("FROM debian:trixie-slim\nRUN echo built-here-$((6*7)) in-run-%d", time.Now().UnixNano())) // of the engine's cache nothing is in the log
 	p.sees("no problem", problems+` === "" && document.querySelector("[data-stand]").textContent === "Not saved"`)
 	p.does("build, which saves first", chromedp.Click(`#template-image form[action$="/build"] button`))
@@ -252,7 +259,7 @@ func (p *person) savesOverAChange(s *server) {
 	p.t.Helper()
 	s.call("PUT", "/templates/my-tool", map[string]any{"files": map[string]any{"template.yaml": strings.Replace(toolYAML, "name: tool", "name: my-tool", 1),
 		"Dockerfile": "FROM debian:trixie-slim\nRUN echo theirs\n", "README.md": nil}}, nil)
-	p.runs("go to the end", `(() => { const c = document.querySelector(".template-place:not([hidden]) .cm-content"); c.focus(); getSelection().selectAllChildren(c); getSelection().collapseToEnd() })()`)
+	p.pressesInEditor("End", "End", 35)
 	p.types("# mine")
 	p.does("save", chromedp.Click("[data-save]"))
 	p.sees("that another was quicker", `document.querySelector("[data-notes]").textContent.includes("Another user has saved this template")`)

@@ -34,6 +34,16 @@ type Guest interface {
 	IDE(ctx context.Context) (wire.IDEStatus, error)
 	DialIDE(ctx context.Context) (net.Conn, error)
 
+	// Kept processes.
+
+	StartKept(ctx context.Context, start wire.KeptStart) error
+	ListKept(ctx context.Context) ([]wire.Kept, error)
+	EndKept(ctx context.Context, id string) error
+	AttachKept(ctx context.Context, id string, offset int64) (*link.Kept, error)
+	WriteKept(ctx context.Context, id string, p []byte, at int64) (n int, err error)
+	AckKept(ctx context.Context, id string, before int64) error
+	KeptStderr(ctx context.Context, id string) ([]byte, error)
+
 	// Open ports.
 
 	Ports(ctx context.Context) ([]wire.PortOpen, error)

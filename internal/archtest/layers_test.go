@@ -10,7 +10,7 @@ type layer struct {
 // layers is the picture in ARCHITECTURE.md, from the bottom up. A package that is in none of them is a violation.
 var layers = []layer{
 	{"text", []string{"internal/text"}, nil},
-	{"base", []string{"internal/fault", "internal/event", "internal/wire", "internal/socket", "internal/semaphore", "internal/ratelimit", "internal/pace"}, nil},
+	{"base", []string{"internal/fault", "internal/event", "internal/wire", "internal/socket", "internal/semaphore", "internal/ratelimit", "internal/pace", "internal/publicaddr"}, nil},
 	{"archive", []string{"internal/archive"}, []string{"base"}},
 	{"cron", []string{"internal/cron"}, []string{"base"}},
 	{"git", []string{"internal/git"}, []string{"base", "text"}},
@@ -40,12 +40,21 @@ var layers = []layer{
 	{"activity test", []string{"internal/activity/activitytest"}, []string{"base", "record"}},
 	{"alert", []string{"internal/alert"}, []string{"base", "domain", "record", "text"}},
 	{"send", []string{"internal/alert/..."}, []string{"base", "alert", "text", "send"}},
+	{"gateway", []string{"internal/gateway"}, []string{"base", "domain", "text"}},
+	{"tools", []string{"internal/tools", "internal/tools/..."}, []string{"base", "text", "domain", "access", "feature", "snapshot", "record", "tools"}},
+	{"gateway test", []string{"internal/gateway/gatewaytest"}, []string{"base", "domain", "gateway"}},
+	{"chat", []string{"internal/chat"}, []string{"base", "domain", "text"}},
+	{"chat loop", []string{"internal/chat/loop"}, []string{"base", "text", "agent", "agent driver", "tools", "chat"}},
+	{"chat test", []string{"internal/chat/chattest"}, []string{"base", "domain", "chat"}},
+	{"agent", []string{"internal/agent"}, []string{"base", "text"}},
+	{"agent driver", []string{"internal/agent/anthropic", "internal/agent/openai", "internal/agent/ollama", "internal/agent/scripted", "internal/agent/transport"}, []string{"base", "text", "agent", "agent driver"}},
+	{"agent test", []string{"internal/agent/agenttest"}, []string{"base", "agent", "agent driver", "gateway", "gateway test"}},
 	{"measure", []string{"internal/host", "internal/metrics/...", "internal/trace/..."}, []string{"base", "domain", "record"}},
-	{"adapter", []string{"internal/btrfs", "internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "archive", "hostname", "domain", "snapshot", "update", "schedule", "template", "record", "alert", "repository", "volume", "feature"}},
+	{"adapter", []string{"internal/btrfs", "internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "archive", "hostname", "domain", "snapshot", "update", "schedule", "template", "chat", "gateway", "record", "alert", "repository", "volume", "feature"}},
 	{"static", []string{"static"}, nil},
 	{"bundle", []string{"static/bundle"}, []string{"static"}},
 	{"views", []string{"views"}, nil},
-	{"web", []string{"web"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "snapshot", "update", "cron", "schedule", "template", "record", "alert", "repository", "volume", "static", "views"}},
+	{"web", []string{"web"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "snapshot", "update", "cron", "schedule", "template", "chat", "gateway", "record", "alert", "repository", "volume", "static", "views"}},
 	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "record", "static", "views"}},
 	{"sshd", []string{"internal/sshd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature"}},
 	{"client", []string{"internal/client"}, []string{"base"}},
@@ -54,7 +63,7 @@ var layers = []layer{
 	{"templates", []string{"templates/..."}, nil},
 	{"socket proxy", []string{"internal/socketproxy"}, nil},
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
-	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature", "snapshot", "update", "schedule", "template", "git", "record", "measure", "alert", "send", "adapter",
+	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature", "snapshot", "update", "schedule", "template", "git", "tools", "chat loop", "chat", "gateway", "agent", "agent driver", "record", "measure", "alert", "send", "adapter",
 		"repository", "volume", "seal", "server backup", "kopia", "static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
 }
 
@@ -77,10 +86,14 @@ var drivers = map[string]string{
 	"github.com/kopia/kopia":               "internal/kopia/child",
 	"github.com/minio/minio-go":            "internal/kopia/child",
 	"github.com/pkg/sftp":                  "internal/guest/sftp internal/kopia/child", // a server of it, and a client of others'
+	"mvdan.cc/sh":                          "internal/tools/risk",
 	"github.com/klauspost/compress":        "internal/files",
 	"github.com/klauspost/compress/zstd":   "internal/files internal/sqlite internal/backup internal/serverbackup", // archives, backups, and chunks of log lines: packing them is part of how they are stored
 	"github.com/robfig/cron":               "internal/cron",
-	"github.com/aymanbagabas/go-udiff":     "internal/snapshot",
+	"github.com/anthropics":                "internal/agent/anthropic",
+	"github.com/openai":                    "internal/agent/openai",
+	"github.com/ollama/ollama":             "internal/agent/ollama",
+	"github.com/aymanbagabas/go-udiff":     "internal/snapshot internal/tools", // differences of versions, and what an edit did
 	"github.com/creack/pty":                "internal/guest/...",
 	"github.com/evanw/esbuild":             "static/bundle",
 	"github.com/coreos/go-iptables":        "internal/firewall",

@@ -23,11 +23,12 @@ const (
 	tokensPerUser = 200
 )
 
-// NewToken asks for an API token. An empty SandboxID means all that its user may use, a zero TTL that it never expires.
+// NewToken asks for an API token. Without SandboxID and Models it may do all that its user may. A zero TTL means that it never expires.
 type NewToken struct {
 	Name      string
 	Sandbox   string // name of the sandbox with SandboxID, for people to read
 	SandboxID string
+	Models    bool // for asking models alone
 	TTL       time.Duration
 }
 
@@ -42,6 +43,8 @@ func (n NewToken) check() error {
 		return fault.Field("name", "The token's name holds characters that cannot be shown.")
 	case (n.Sandbox == "") != (n.SandboxID == ""):
 		return fault.Field("sandbox", "A token is limited to a sandbox by its name and its id.")
+	case n.Models && n.SandboxID != "":
+		return fault.Field("models", "A token is limited to models or to one sandbox, not to both.")
 	case n.TTL != 0 && n.TTL < minTTL:
 		return fault.Field("ttl", "A token lives at least a minute.")
 	case n.TTL > maxTTL:
@@ -71,7 +74,7 @@ func (s *Service) CreateToken(ctx context.Context, userID string, n NewToken) (s
 		return "", Token{}, fault.New(fault.Conflict, "The user %s has %d tokens. Revoke some first.", u.Name, len(have))
 	}
 	secret = TokenPrefix + newSecret()
-	t = Token{ID: newID(), User: userID, Name: n.Name, Sandbox: n.Sandbox, SandboxID: n.SandboxID,
+	t = Token{ID: newID(), User: userID, Name: n.Name, Sandbox: n.Sandbox, SandboxID: n.SandboxID, Models: n.Models,
 		Prefix: secret[:len(TokenPrefix)+shownDigits], Created: time.Now()}
 	if n.TTL > 0 {
 		t.Expires = t.Created.Add(n.TTL)
@@ -83,8 +86,18 @@ func (s *Service) CreateToken(ctx context.Context, userID string, n NewToken) (s
 }
 
 // Authenticate says who an API token belongs to and notes its use. Unauthenticated if it is unknown, revoked or
-// expired, or its user is disabled. It reads the store each time: a revoked token is refused at once everywhere.
+// expired, or its user is disabled; Forbidden if it is limited to models. It reads the store each time: a revoked token is refused at once
+// everywhere.
 func (s *Service) Authenticate(ctx context.Context, tokenSecret string) (Principal, error) {
+	p, err := s.AuthenticateForModels(ctx, tokenSecret)
+	if err == nil && p.Models {
+		return Principal{}, fault.New(fault.Forbidden, "This token is limited to models. Use it at the address /models, and another token here.")
+	}
+	return p, err
+}
+
+// AuthenticateForModels is Authenticate for who asks a model, where tokens that are limited to models are good too.
+func (s *Service) AuthenticateForModels(ctx context.Context, tokenSecret string) (Principal, error) {
 	digits, ok := strings.CutPrefix(tokenSecret, TokenPrefix)
 	if !ok || !plausible(digits) {
 		return Principal{}, badToken()
@@ -105,7 +118,7 @@ func (s *Service) Authenticate(ctx context.Context, tokenSecret string) (Princip
 	s.touch(ctx, t.ID, t.LastUsed, func(ctx context.Context, now time.Time) error {
 		return s.store.TouchToken(ctx, t.ID, now)
 	})
-	return Principal{User: a.User, Token: t.ID, Sandbox: t.Sandbox, SandboxID: t.SandboxID}, nil
+	return Principal{User: a.User, Token: t.ID, TokenName: t.Name, Sandbox: t.Sandbox, SandboxID: t.SandboxID, Models: t.Models}, nil
 }
 
 func badToken() error {

@@ -36,6 +36,26 @@ func TestToken_WorksUntilRevoked(t *testing.T) {
 	}
 }
 
+func TestToken_ForModelsIsGoodForNothingElse(t *testing.T) {
+	w := newWorld(t)
+	secret, made, err := w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "editor", Models: true})
+	must(t, err)
+	_, err = w.Authenticate(t.Context(), secret)
+	wantKind(t, "a token for models", err, fault.Forbidden)
+	p, err := w.AuthenticateForModels(t.Context(), secret)
+	if err != nil || p.User.ID != w.ada.ID || p.Token != made.ID || !p.Models {
+		t.Errorf("%+v, %v", p, err)
+	}
+	whole, _, err := w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "all"})
+	must(t, err)
+	if p, err := w.AuthenticateForModels(t.Context(), whole); err != nil || p.Models {
+		t.Errorf("another token: %+v, %v", p, err)
+	}
+	must(t, w.RevokeToken(t.Context(), w.ada.ID, made.ID))
+	_, err = w.AuthenticateForModels(t.Context(), secret)
+	wantKind(t, "a revoked token", err, fault.Unauthenticated)
+}
+
 func TestToken_AnySandboxdRevokesWithoutAUser(t *testing.T) {
 	w := newWorld(t)
 	_, made, err := w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "t"})
@@ -127,6 +147,8 @@ func TestCreateToken_SaysWhatIsWrong(t *testing.T) {
 		{auth.NewToken{Name: "a\xffb"}, "name"},
 		{auth.NewToken{Name: "n", Sandbox: "a-1"}, "sandbox"},
 		{auth.NewToken{Name: "n", SandboxID: "1"}, "sandbox"},
+		{auth.NewToken{Name: "n", Models: true}, ""},
+		{auth.NewToken{Name: "n", Models: true, Sandbox: "a-1", SandboxID: "1"}, "models"},
 		{auth.NewToken{Name: "n", TTL: -time.Hour}, "ttl"},
 		{auth.NewToken{Name: "n", TTL: time.Second}, "ttl"},
 		{auth.NewToken{Name: "n", TTL: 100 * 366 * 24 * time.Hour}, "ttl"},

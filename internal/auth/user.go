@@ -39,6 +39,7 @@ type Token struct {
 	Name      string
 	Sandbox   string // name of the one sandbox that it is limited to, or ""
 	SandboxID string // its id: another sandbox of the name later is another one
+	Models    bool   // it is good for asking models and for nothing else
 	Prefix    string // the first characters of the secret, to tell tokens apart
 	Created   time.Time
 	LastUsed  time.Time // zero if never; exact to the minute
@@ -66,8 +67,10 @@ type Principal struct {
 	Session   string // session id, or "" for a token
 	Stay      bool   // its user asked to stay signed in
 	Token     string // token id, or "" for a browser session
+	TokenName string // for people to read
 	Sandbox   string // name of the one sandbox that the token or the host session is limited to, or ""; for people to read
 	SandboxID string // its id, which is what counts
+	Models    bool   // the token is good for asking models and for nothing else; Authenticate gives none
 }
 
 // LimitedToken reports whether p has come with a token for one sandbox alone.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,7 @@ const (
 	underWay    = ".new"    // at the end of the name of what is being made, or removed
 	longestName = 200       // bytes, so that there is room for more in the 255 that a name may have
 	rootInode   = 256       // of every subvolume
-	reclaimed   = "30"      // percent: parts of the disk that have less data than that give their room back
+	leastUsed   = 30        // percent: parts of the disk that have less data than that give their room back
 )
 
 // Pool is a mounted storage pool. Its methods are safe for concurrent use, do not end before the kernel has answered, which is a matter
@@ -64,11 +65,12 @@ func Open(dir string) (*Pool, error) {
 }
 
 // reclaim has the kernel pack what little data is left in parts of the disk after deletes, best effort. Those parts would hold nothing else
-// otherwise: a sandbox could fill them, delete most of it, and leave no room for the names of files, with much of the pool free.
+// otherwise: a sandbox could fill them, delete most of it, and leave no room for the names of files, with much of the pool free. Pack does
+// what the kernel leaves.
 func (p *Pool) reclaim() {
 	id, err := fileSystemID(p.volumes)
 	if err == nil {
-		_ = os.WriteFile(filepath.Join("/sys/fs/btrfs", uuid(id), "allocation/data/bg_reclaim_threshold"), []byte(reclaimed), 0)
+		_ = os.WriteFile(filepath.Join("/sys/fs/btrfs", uuid(id), "allocation/data/bg_reclaim_threshold"), []byte(strconv.Itoa(leastUsed)), 0)
 	}
 }
 

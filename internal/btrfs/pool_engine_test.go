@@ -4,6 +4,7 @@ package btrfs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -335,7 +336,7 @@ func TestPool_RoomOfDeletedFilesCanBeUsedForNames(t *testing.T) {
 	size := filepath.Join("/sys/fs/btrfs", uuid(id), "allocation/data/disk_total")
 	var left int
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
-		must(t, p.Sync(t.Context()))
+		must(t, p.Sync(t.Context()), p.Pack(t.Context()))
 		text, err := os.ReadFile(size)
 		must(t, err)
 		if left, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || left < n*len(piece)/2 {
@@ -345,6 +346,23 @@ func TestPool_RoomOfDeletedFilesCanBeUsedForNames(t *testing.T) {
 	if left >= n*len(piece)/2 {
 		t.Errorf("of %d MiB, %d MiB of %s are for data", n*len(piece)>>20, left>>20, d)
 	}
+}
+
+func TestPack_EndsWithItsContext(t *testing.T) {
+	p, _ := testPool(t)
+	for _, begun := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if begun {
+			time.AfterFunc(time.Millisecond, cancel)
+		} else {
+			cancel()
+		}
+		if err := p.Pack(ctx); !begun && !errors.Is(err, context.Canceled) || err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+	}
+	must(t, p.Pack(t.Context()))
 }
 
 func TestPool_AFullOneSaysHowItIsMadeLarger(t *testing.T) {

@@ -3,7 +3,7 @@
 // It does not decide who may run what (delivery does, before), and it starts nothing itself: the guest does, asked
 // through a Starter.
 //
-// Invariant: no command outlives its call. Whatever ends the call (the command's own end, its timeout, a caller that
+// Invariant: no command outlives its call, but for those that are kept (Keep). Whatever ends the call (the command's own end, its timeout, a caller that
 // leaves, a lost link) ends the command's whole process tree, and no output makes sandboxd keep more than its bound.
 package exec
 

@@ -39,7 +39,7 @@ func live(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: t.TempDir(), Version: "test"})
+	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: t.TempDir(), Passwd: accesstest.Passwd(t, t.TempDir()), Version: "test"})
 	accesstest.Run(t, hub.Run, g.Run)
 	box := accesstest.Linked("box", "box", access.FromHub(hub))
 	return &place{Service: exec.New(exec.Config{Starter: exec.InGuest()}), box: box, handle: box.Handle(t)}

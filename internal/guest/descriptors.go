@@ -26,9 +26,27 @@ type descriptorConn struct {
 	link *net.UnixConn // the same; nil when it cannot carry
 
 	mu      sync.Mutex
-	waiting []*net.TCPConn
+	waiting []passing
 	over    bool
 	pause   time.Time // until when nothing is passed
+}
+
+// passing is a connection that is to be passed.
+type passing struct {
+	conn *net.TCPConn
+	told chan<- bool // hears, without waiting, whether it was passed; nil when a connection that was not is closed
+}
+
+// over ends the passing of all in l.
+func over(l []passing, passed bool) {
+	for _, p := range l {
+		if passed || p.told == nil {
+			p.conn.Close()
+		}
+		if p.told != nil {
+			p.told <- passed
+		}
+	}
 }
 
 func newDescriptorConn(conn net.Conn) *descriptorConn {
@@ -37,8 +55,9 @@ func newDescriptorConn(conn net.Conn) *descriptorConn {
 }
 
 // pass passes conn with the next bytes, and gives the number by which the kernel knows it. conn is c's then.
-// It is false when that cannot be done.
-func (c *descriptorConn) pass(conn net.Conn) (cookie uint64, ok bool) {
+// It is false when that cannot be done. With told, which has room for it, the caller hears whether conn was passed, and
+// has it back when it was not.
+func (c *descriptorConn) pass(conn net.Conn, told chan<- bool) (cookie uint64, ok bool) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok || c.link == nil {
 		return 0, false
@@ -52,7 +71,7 @@ func (c *descriptorConn) pass(conn net.Conn) (cookie uint64, ok bool) {
 	if c.over || len(c.waiting) >= maxWaiting || time.Now().Before(c.pause) {
 		return 0, false
 	}
-	c.waiting = append(c.waiting, tcp)
+	c.waiting = append(c.waiting, passing{tcp, told})
 	return cookie, true
 }
 
@@ -71,9 +90,13 @@ func (c *descriptorConn) Write(p []byte) (int, error) {
 	conns := c.waiting
 	c.waiting = nil
 	c.mu.Unlock()
-	defer closeAll(conns)
+	rest := conns
+	defer func() {
+		over(conns[:len(conns)-len(rest)], true)
+		over(rest, false)
+	}()
 	written := 0
-	for rest := conns; len(rest) > 0; {
+	for len(rest) > 0 {
 		n := min(len(rest), wire.MaxDescriptors)
 		piece := p[written:]
 		if n < len(rest) {
@@ -106,10 +129,10 @@ func (c *descriptorConn) rest() {
 }
 
 // send writes some of p, and the descriptors of conns beside its first byte.
-func (c *descriptorConn) send(p []byte, conns []*net.TCPConn) (int, error) {
+func (c *descriptorConn) send(p []byte, conns []passing) (int, error) {
 	fds := make([]int, 0, len(conns))
-	for _, conn := range conns {
-		raw, err := conn.SyscallConn()
+	for _, p := range conns {
+		raw, err := p.conn.SyscallConn()
 		if err == nil {
 			err = raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) }) // open until it has been sent
 		}
@@ -124,18 +147,19 @@ func (c *descriptorConn) send(p []byte, conns []*net.TCPConn) (int, error) {
 	return max(n, 0), err
 }
 
+// ended reports whether the link has ended.
+func (c *descriptorConn) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
 // Close ends the link and the connections that it did not pass.
 func (c *descriptorConn) Close() error {
 	c.mu.Lock()
 	conns := c.waiting
 	c.waiting, c.over = nil, true
 	c.mu.Unlock()
-	closeAll(conns)
+	over(conns, false)
 	return c.Conn.Close()
-}
-
-func closeAll(conns []*net.TCPConn) {
-	for _, conn := range conns {
-		conn.Close()
-	}
 }

@@ -89,7 +89,7 @@ func TestDescriptors_PassesMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T)
 	for i := range many {
 		conn, peer := tcpPair(t, l)
 		peers = append(peers, peer)
-		cookie, ok := c.pass(conn)
+		cookie, ok := c.pass(conn, nil)
 		if !ok {
 			t.Fatalf("number %d is not passed", i)
 		}
@@ -126,7 +126,7 @@ func TestDescriptors_ClosesWhatItDidNotPass(t *testing.T) {
 	c := newDescriptorConn(ours)
 	near, far := net.Pipe()
 	defer far.Close()
-	if _, ok := c.pass(near); ok {
+	if _, ok := c.pass(near, nil); ok {
 		t.Error("a pipe is passed")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,14 +135,51 @@ func TestDescriptors_ClosesWhatItDidNotPass(t *testing.T) {
 	}
 	defer l.Close()
 	conn, peer := tcpPair(t, l)
-	if _, ok := c.pass(conn); !ok {
+	if _, ok := c.pass(conn, nil); !ok {
 		t.Fatal("it is not passed")
 	}
 	c.Close()
 	if _, err := peer.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("its other side got %v", err)
 	}
-	if _, ok := c.pass(conn); ok {
+	if _, ok := c.pass(conn, nil); ok {
 		t.Error("a link that has ended takes connections")
+	}
+}
+
+func TestDescriptors_WhoAsksHearsWhetherItWasPassedAndHasItBackWhenNot(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ours, theirs := unixPair(t)
+	c := newDescriptorConn(ours)
+	told := make(chan bool, 2)
+	conn, _ := tcpPair(t, l)
+	if _, ok := c.pass(conn, told); !ok {
+		t.Fatal("it is not passed")
+	}
+	if _, err := c.Write([]byte("x")); err != nil || !<-told {
+		t.Fatalf("it was not passed, %v", err)
+	}
+	kept, peer := tcpPair(t, l)
+	if _, ok := c.pass(kept, told); !ok {
+		t.Fatal("it is not passed")
+	}
+	c.Close()
+	if <-told {
+		t.Error("a link that has ended has passed it")
+	}
+	if _, err := kept.Write([]byte("y")); err != nil {
+		t.Errorf("it is closed: %v", err)
+	}
+	if _, err := io.ReadFull(peer, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	kept.Close()
+	_, fds := readBeside(t, theirs)
+	for _, fd := range fds {
+		syscall.Close(fd)
 	}
 }

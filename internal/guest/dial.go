@@ -60,7 +60,10 @@ func (g *Guest) connect(ctx context.Context) {
 		return // sandboxd is not there now; a log line for every try would be too much
 	}
 	conn := newDescriptorConn(dialled)
-	defer conn.Close()
+	defer func() {
+		conn.Close()
+		g.models.lost(conn)
+	}()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	var only http.Protocols
 	only.SetUnencryptedHTTP2(true)

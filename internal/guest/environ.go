@@ -42,10 +42,12 @@ func baseEnv(environ []string) map[string]string {
 	return env
 }
 
-// environ is the environment of a process of an account: the image's, the setup's, the user's, and extra on top.
+// environ is the environment of a process of an account: the image's, the setup's, the user's, and extra on top;
+// below them all, what leads programs to models.
 func (p *spawner) environ(who account, extra map[string]string, tty bool) environment {
-	env := maps.Clone(p.base)
-	maps.Copy(env, p.setup.Load().Env)
+	setup := p.setup.Load()
+	env := environment(maps.Clone(p.base))
+	maps.Copy(env, setup.Env)
 	env["HOME"], env["USER"], env["LOGNAME"] = who.home, who.name, who.name
 	if who.shell != "" {
 		env["SHELL"] = who.shell
@@ -55,6 +57,9 @@ func (p *spawner) environ(who account, extra map[string]string, tty bool) enviro
 		env["TERM"] = "xterm-256color"
 	}
 	maps.Copy(env, extra)
+	if setup.Models {
+		env.preset()
+	}
 	return env
 }
 

@@ -50,10 +50,12 @@ type Tabs func(Shell) (t Terminals, run func(ctx context.Context) error)
 // memory back, and at its end it ends every other process of its PID namespace. It must never be set elsewhere.
 type Config struct {
 	Socket    string // sandboxd's socket; "" means wire.SocketPath
+	Models    int    // port for programs that ask for models; 0 means wire.ModelsPort
 	Home      string // default working folder; "" means wire.HomePath
 	IDE       string // where the versions of VS Code are; "" means wire.IDEPath
 	Version   string
 	Root      string       // of the files that are served; "" means /
+	Passwd    string       // file of the users; "" means /etc/passwd
 	Terminals Tabs         // called once, when the setup is known; nil means that there are none
 	InSandbox bool         // see above
 	Log       *slog.Logger // nil means no log
@@ -82,10 +84,14 @@ type Guest struct {
 	services  *supervisor
 	ports     *ports
 	ide       *ide
+	models    *models
 	files     *files.Tree
+	kept      *keeper
 	settler   settler
 	order     order          // of set-ups
 	serving   sync.WaitGroup // handlers, terminals and commands
+
+	presetting chan struct{} // taken by who writes the presets' files
 
 	mu     sync.Mutex
 	ending bool // no handler begins any more
@@ -102,17 +108,23 @@ func New(cfg Config) *Guest {
 	if cfg.IDE == "" {
 		cfg.IDE = wire.IDEPath
 	}
+	if cfg.Passwd == "" {
+		cfg.Passwd = "/etc/passwd"
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &spawner{accounts: newAccounts("/etc/passwd", "/etc/group"), base: baseEnv(os.Environ()), home: cfg.Home, alone: cfg.InSandbox}
+	p := &spawner{accounts: newAccounts(cfg.Passwd, "/etc/group"), base: baseEnv(os.Environ()), home: cfg.Home, alone: cfg.InSandbox}
 	p.setup.Store(&wire.Setup{})
+	m := newModels(cfg.Models)
 	g := &Guest{
-		cfg: cfg, spawner: p, services: newSupervisor(p.spawn), ports: newPorts(), ide: newIDE(cfg.IDE, p.spawnIDE),
-		files:     files.New(p.filesConfig(cfg.Root)),
-		terminals: &terminals{open: cfg.Terminals, opened: make(chan func(context.Context) error, 1), log: cfg.Log},
+		cfg: cfg, spawner: p, services: newSupervisor(p.spawn), ports: newPorts(m.owns), models: m, ide: newIDE(cfg.IDE, p.spawnIDE),
+		files:      files.New(p.filesConfig(cfg.Root)),
+		presetting: make(chan struct{}, 1),
+		terminals:  &terminals{open: cfg.Terminals, opened: make(chan func(context.Context) error, 1), log: cfg.Log},
 	}
 	g.execs = &execs{spawn: p.spawn, lines: g.services.lines, serving: &g.serving, byID: map[string]*process{}}
+	g.kept = newKeeper(p.spawn, &g.serving, cfg.Home)
 	settle, started := func() {}, func() {}
 	if cfg.InSandbox {
 		settle, started = giveBack, unmapProgram
@@ -145,6 +157,7 @@ func (g *Guest) Run(ctx context.Context) error {
 	defer g.settler.stop()
 	g.serving.Go(func() { g.terminals.run(life) })
 	g.serving.Go(func() { g.files.Sweep(life) })
+	g.serving.Go(func() { g.models.run(life) })
 	linked := make(chan struct{})
 	go func() {
 		defer close(linked)
@@ -190,6 +203,7 @@ func (g *Guest) stop() {
 		var ended sync.WaitGroup
 		ended.Go(g.ide.close)
 		ended.Go(func() { g.services.stop(grace) })
+		ended.Go(func() { g.kept.stop(grace) })
 		ended.Wait()
 	}()
 	if g.cfg.InSandbox {

@@ -36,7 +36,8 @@ const listens = "0A"
 
 // ports tells which TCP ports are open. Safe for concurrent use.
 type ports struct {
-	tables []string // the kernel's tables of sockets
+	tables []string                // the kernel's tables of sockets
+	hidden func(inode string) bool // which sockets are the guest's own
 
 	mu     sync.Mutex
 	last   wire.Ports
@@ -67,8 +68,8 @@ type opening struct {
 	inode string
 }
 
-func newPorts() *ports {
-	return &ports{tables: []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}}
+func newPorts(hidden func(inode string) bool) *ports {
+	return &ports{tables: []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}, hidden: hidden}
 }
 
 // list gives the open ports as they are now, give or take a second.
@@ -90,6 +91,9 @@ func (p *ports) look() wire.Ports {
 			continue // without IPv6 there is none
 		}
 		for o := range openings(f) {
+			if p.hidden(o.inode) {
+				continue
+			}
 			before, ok := found[o.port]
 			if reached(o.addr) && (ok && wider(o.addr, before.addr) || !ok && len(found) < maxFound) {
 				found[o.port] = o

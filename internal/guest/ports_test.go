@@ -25,7 +25,7 @@ func line(address, state, inode string) string {
 // tables gives ports that reads these texts.
 func tables(t *testing.T, texts ...string) *ports {
 	t.Helper()
-	p := &ports{}
+	p := &ports{hidden: func(string) bool { return false }}
 	for i, text := range texts {
 		file := filepath.Join(t.TempDir(), strconv.Itoa(i))
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -116,7 +116,7 @@ func TestPorts_TellTheProgramThatListens(t *testing.T) {
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	port := l.Addr().(*net.TCPAddr).Port
-	p := newPorts()
+	p := newPorts(func(string) bool { return false })
 	found := func() wire.PortOpen {
 		p.taken = p.taken.Add(-portsPause)
 		all := p.list()

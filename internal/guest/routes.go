@@ -28,7 +28,10 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux.HandleFunc("GET "+wire.PathLogs, g.services.lines.serve)
 	mux.HandleFunc("GET "+wire.PathPorts, g.ports.serveList)
 	mux.HandleFunc("GET "+wire.PathPortsWatch, g.ports.serveWatch)
+	mux.HandleFunc("POST "+wire.PathModels+"/accept", func(w http.ResponseWriter, r *http.Request) { g.models.serveAccept(w, r, link) })
+	mux.HandleFunc("POST "+wire.PathModels+"/{number}/dial", g.models.serveDial)
 	mux.Handle("POST "+wire.PathFiles+"{verb}", g.files)
+	g.kept.routes(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.begin() {
 			return // its connection is closed
@@ -37,7 +40,7 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 		defer g.settler.worked()
 		g.settler.worked()
 		if r.Method == http.MethodConnect {
-			servePort(w, r, link)
+			g.servePort(w, r, link)
 			return
 		}
 		mux.ServeHTTP(w, r)

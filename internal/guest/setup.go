@@ -18,7 +18,7 @@ func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *descrip
 		fail(w, problem(wire.CodeInvalid, "The setup cannot be read: "+err.Error()))
 		return
 	}
-	hello := wire.Hello{Protocol: wire.Protocol, Version: g.cfg.Version}
+	hello := wire.Hello{Protocol: wire.Protocol, Version: g.cfg.Version, Models: true, Kept: true}
 	if s.Protocol != wire.Protocol {
 		answer(w, &hello) // and do nothing: sandboxd compares the versions
 		return
@@ -49,12 +49,16 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	giveHome(g.home, sh.UID, sh.GID)
 	if g.cfg.InSandbox {
 		giveMachineID(machineID, s.MachineID)
+		if s.Models {
+			g.presetHome(sh.Home)
+		}
 	}
 	hello.User, hello.Home, hello.Shell = sh.User, sh.Home, sh.Path
 	hello.HasTTYD, hello.HasTmux = sh.TTYD != "", sh.Tmux != ""
 	g.terminals.start(sh)
 	g.services.apply(s.Services)
 	g.ide.allow(s.IDE)
+	g.models.allow(s.Models)
 	g.serving.Go(g.settler.started)
 }
 

@@ -28,11 +28,15 @@ const linger = time.Second
 
 // servePort answers CONNECT: it connects to the program that listens on that port and passes the connection, if that is
 // asked for and possible, or joins the stream to it.
-func servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
+func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	host, portText, err := net.SplitHostPort(r.Host)
 	port, err2 := strconv.ParseUint(portText, 10, 16)
 	if err != nil || err2 != nil || host != "127.0.0.1" || port == 0 {
 		fail(w, problem(wire.CodeInvalid, "That is no port of the sandbox."))
+		return
+	}
+	if g.models.has(port) {
+		fail(w, problem(wire.CodeRefused, "Models are offered to programs in the sandbox alone."))
 		return
 	}
 	conn, err := dialPort(r.Context(), strconv.Itoa(int(port)))
@@ -45,7 +49,7 @@ func servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 		return
 	}
 	if r.Header.Get(wire.DescriptorHeader) == "1" {
-		if cookie, ok := link.pass(conn); ok {
+		if cookie, ok := link.pass(conn, nil); ok {
 			w.Header().Set(wire.DescriptorHeader, strconv.FormatUint(cookie, 10))
 			w.WriteHeader(http.StatusOK)
 			return

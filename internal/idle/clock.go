@@ -68,6 +68,14 @@ func whose(unattended bool) doing {
 	return byPerson
 }
 
+// by is whose doing the use is when it begins.
+func (u Use) by() doing {
+	if u.Kind == Model || u.Kind == Agent || u.Kind == Work {
+		return byNone
+	}
+	return whose(u.Unattended)
+}
+
 // stamp notes a use at a moment, and says whether it counts.
 func (s *stamps) stamp(at time.Time, by doing) bool {
 	switch {

@@ -1,7 +1,7 @@
 // Package idle says when a sandbox is in use, what uses it, and since when nothing does; and it puts unused ones to rest.
 //
-// A request in flight, a running command and a hold count until they end, however long and quiet. A stream, a WebSocket and a
-// terminal count when bytes flow, not because they are open. Use that a forgotten page may have made is unattended: it counts for
+// A request in flight, a running command, a call of a model and a hold count until they end, however long and quiet. A stream, a
+// WebSocket and a terminal count when bytes flow, not because they are open. Use that a forgotten page may have made is unattended: it counts for
 // an hour after the last deliberate action of a person or a program, and not at all after the sandbox was put to rest by hand.
 // Work inside counts by itself: before a sandbox is put to rest, the engine is asked for its use of processor, network and disk.
 // Dashboards, lists, metrics, health checks and probes are no use.
@@ -30,10 +30,12 @@ const (
 	Exec     Kind = "exec"     // a command that runs
 	Files    Kind = "files"    // reading or writing files
 	Held     Kind = "hold"     // declared, for a limited time
+	Model    Kind = "model"    // a program in it waits for a model; like work, it is nobody's attention
+	Agent    Kind = "agent"    // an agent works in it, in a conversation
 	Work     Kind = "work"     // processor, network or disk in use
 )
 
-var kinds = []Kind{Web, Stream, Terminal, Exec, Files, Held, Work}
+var kinds = []Kind{Web, Stream, Terminal, Exec, Files, Held, Model, Agent, Work}
 
 // kindSet is a set of kinds, one bit each. Kinds that are not ours share a bit.
 type kindSet uint16

@@ -48,6 +48,8 @@ func (l *Lease) End() {
 	c.drop(l)
 	switch limit := c.limit(); {
 	case l.watch: // its last touch was its last use
+	case l.use.by() == byNone:
+		c.stamp(now, byNone)
 	case !l.use.Unattended:
 		c.attended = later(c.attended, now) // its beginning was the act
 	case now.After(limit) && !l.since.After(limit):

@@ -1,8 +1,11 @@
 package idle_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,4 +204,23 @@ func TestSweep_ReportsWhatItHasThawed(t *testing.T) {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})
+}
+
+func TestReaper_DoesNotReportWhatAUseHasThawedBeforeItsStop(t *testing.T) {
+	var log bytes.Buffer
+	within(t, func(w *world) { w.config.Log = slog.New(slog.NewTextHandler(&log, nil)) }, func(w *world) {
+		w.pass(time.Hour)
+		w.bend(func(f *fake) {
+			f.before = func(string, func() bool) {
+				f.before = nil
+				w.tracker.Touch(box, page)
+				w.move(box, sandbox.Running)
+			}
+		})
+		w.pass(4*time.Hour + 5*time.Minute)
+		w.wantLog("15m0s frozen", "4h0m0s running")
+	})
+	if n := strings.Count(log.String(), "put a sandbox to rest"); n != 1 {
+		t.Errorf("%d rests are reported:\n%s", n, &log)
+	}
 }

@@ -210,7 +210,7 @@ func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 		r.relieved = time.Now()
 	}
 	r.mu.Unlock()
-	if s.State == p.s.State {
+	if s.State == p.s.State || s.State == sandbox.Running { // the latter when it was frozen and a use thawed it first
 		return s.State, false
 	}
 	why := "unused"

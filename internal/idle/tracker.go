@@ -50,7 +50,7 @@ func (t *Tracker) lease(id string, u Use, watch bool) *Lease {
 	c := t.lock(id, now)
 	l.clock = c
 	c.push(l)
-	counts := c.stamp(now, whose(u.Unattended))
+	counts := c.stamp(now, u.by())
 	if counts {
 		l.touched = now
 	}
@@ -60,18 +60,11 @@ func (t *Tracker) lease(id string, u Use, watch bool) *Lease {
 	return l
 }
 
-// Touch registers a moment of use. Work counts, but makes no page attended.
+// Touch registers a moment of use. Work and models count, but make no page attended.
 func (t *Tracker) Touch(id string, u Use) {
 	now := time.Now()
-	by := byPerson
-	switch {
-	case u.Kind == Work:
-		by = byNone
-	case u.Unattended:
-		by = byPage
-	}
 	c := t.lock(id, now)
-	told := c.moment(u, by, now) && c.appears(u.Kind.bit(), now)
+	told := c.moment(u, u.by(), now) && c.appears(u.Kind.bit(), now)
 	c.mu.Unlock()
 	t.tell(id, told)
 }

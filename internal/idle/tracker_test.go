@@ -44,6 +44,28 @@ func TestBegin_InUseUntilItsEndHoweverQuiet(t *testing.T) {
 	})
 }
 
+func TestBegin_AModelCallCountsUntilItsEndAndAttendsNoPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, began := idle.New(), time.Now()
+		tracker.Touch(box, command)
+		time.Sleep(idle.Attention)
+		lease := tracker.Begin(box, idle.Use{Kind: idle.Model, Detail: "best"})
+		time.Sleep(time.Hour)
+		want := []idle.Reason{{Kind: idle.Model, Detail: "best", Since: began.Add(idle.Attention)}}
+		if diff := cmp.Diff(want, tracker.Status(box).Because); diff != "" {
+			t.Errorf("reasons differ (-want +got):\n%s", diff)
+		}
+		lease.End()
+		time.Sleep(time.Minute)
+		if got := ago(t, tracker.Status(box)); got != time.Minute {
+			t.Errorf("idle for %s, want since the call's end", got)
+		}
+		if tracker.Counts(box) {
+			t.Error("a page that has been forgotten counts again because of a call")
+		}
+	})
+}
+
 func TestWatch_InUseOnlyAroundItsTouches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := idle.New()

@@ -249,13 +249,13 @@ func (w *world) Freeze(_ context.Context, ref sandbox.Ref, still func() bool) (s
 // Sleep implements idle.Sandboxes. A stop takes three seconds.
 func (w *world) Sleep(_ context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error) {
 	name := ref.ID()
-	s := w.row(name)
 	w.mu.Lock()
 	hook := w.before
 	w.mu.Unlock()
 	if hook != nil {
 		hook(name, still)
 	}
+	s := w.row(name)
 	if s.State != sandbox.Running && s.State != sandbox.Frozen || !still() {
 		return s, nil
 	}

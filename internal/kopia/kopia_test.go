@@ -64,8 +64,8 @@ func TestEngine_GivesRoomBackAndWorksWithoutItsCache(t *testing.T) {
 	if err := e.Maintain(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.List(t.Context(), a) // kopia leaves a pack of 20 MiB that is in use by a part
-	if err != nil || len(c.Items) != 1 || c.Size > 24<<20 {
+	c, err := e.List(t.Context(), a) // kopia leaves packs of 20 MiB that are in use by a part: one, or two when its writers took turns
+	if err != nil || len(c.Items) != 1 || c.Size > 44<<20 {
 		t.Errorf("%d backups of %d bytes, %v", len(c.Items), c.Size, err)
 	}
 	if err := e.Forget(a.Name); err != nil {

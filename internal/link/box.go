@@ -19,6 +19,7 @@ type box struct {
 	hub     *Hub
 	id      string
 	accepts *rate.Limiter
+	calls   *rate.Limiter // connections for models
 	over    chan struct{} // closed by close, under mu
 	closer  closer
 
@@ -35,6 +36,7 @@ type box struct {
 func newBox(h *Hub, id string, l *listener, setup terms) *box {
 	return &box{hub: h, id: id, listens: l, setup: setup, over: make(chan struct{}), changed: make(chan struct{}),
 		accepts:    rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax),
+		calls:      rate.NewLimiter(rate.Limit(h.pace.calls), h.pace.callMax),
 		complaints: rate.Sometimes{First: 3, Interval: time.Minute}}
 }
 
@@ -158,6 +160,7 @@ func (b *box) greet(ctx context.Context, conn *descriptorConn) *Session {
 // keep makes s the box's session until s ends, which it waits for.
 func (b *box) keep(s *Session) {
 	b.change(nil, s)
+	s.begin(func() { b.takeCalls(s) })
 	<-s.done
 	b.change(s, nil)
 	s.wait()

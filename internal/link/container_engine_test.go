@@ -64,15 +64,21 @@ func TestContainer_ExecInEveryProfile(t *testing.T) {
 	}
 }
 
-func TestContainer_AgentIsTheUserAndGetsTheHome(t *testing.T) {
+// asAgent is strict for an image whose user is agent.
+func asAgent(t *testing.T) func(*container.Config, *container.HostConfig) {
+	t.Helper()
 	passwd := filepath.Join(t.TempDir(), "passwd")
 	if err := os.WriteFile(passwd, []byte("root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/bash\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := startBox(t, wire.Setup{}, func(c *container.Config, h *container.HostConfig) {
+	return func(c *container.Config, h *container.HostConfig) {
 		strict(c, h)
 		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: passwd, Target: "/etc/passwd", ReadOnly: true})
-	}).session(t)
+	}
+}
+
+func TestContainer_AgentIsTheUserAndGetsTheHome(t *testing.T) {
+	s := startBox(t, wire.Setup{}, asAgent(t)).session(t)
 	if got := s.Hello(); got.User != "agent" || got.Home != "/home/agent" {
 		t.Errorf("hello %+v", got)
 	}

@@ -24,6 +24,8 @@ const (
 	// idlePerRequest is added when a request ends: for frames on their way when its stream was reset.
 	idlePerRequest = 2 * streamWindow
 	idleMost       = 2 * connWindow
+	// idlePerInvitation is added for every reply that may come at any time.
+	idlePerInvitation = 1 << 10
 )
 
 var (
@@ -87,6 +89,15 @@ func (l *frameLimiter) ended() {
 	defer l.mu.Unlock()
 	l.flying--
 	l.idle.give(idlePerRequest)
+}
+
+// invited is told of a request whose reply may come at any time, but is no more than a head: beyond that, the guest may send what it
+// may without.
+func (l *frameLimiter) invited() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frames.give(framesPerRequest)
+	l.idle.give(idlePerInvitation)
 }
 
 // Read reads and counts. After a flood it gives no more.

@@ -29,7 +29,7 @@ const patience = time.Minute
 func quick(t *testing.T) (h *Hub, socket string) {
 	t.Helper()
 	h = NewHub(filepath.Join(t.TempDir(), "link"), nil)
-	h.pace = pace{hello: 2 * time.Second, reply: 2 * time.Second, accepts: 1000, acceptMax: 1000}
+	h.pace = pace{hello: 2 * time.Second, reply: 2 * time.Second, accepts: 1000, acceptMax: 1000, calls: 1000, callMax: 1000, callPause: 10 * time.Millisecond}
 	folder, err := h.Expect("box", wire.Setup{})
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ type Hub struct {
 	pace  pace
 	ide   IDE            // nil for none
 	tasks sync.WaitGroup // everything that Run waits for
-	turn  chan struct{}  // held by the one who makes or removes folders
+	calls *modelCalls
+	turn  chan struct{} // held by the one who makes or removes folders
 
 	mu    sync.Mutex
 	boxes map[string]*box
@@ -48,9 +49,13 @@ type pace struct {
 	reply     time.Duration // from a request to the head of its reply, or to a whole JSON reply
 	accepts   float64       // connections per second and sandbox, lastingly
 	acceptMax int           // at once
+	calls     float64       // connections for models per second and sandbox, lastingly
+	callMax   int           // at once
+	callPause time.Duration // after a guest could not take one
 }
 
-var defaultPace = pace{hello: 5 * time.Second, reply: 15 * time.Second, accepts: 5, acceptMax: 20}
+var defaultPace = pace{hello: 5 * time.Second, reply: 15 * time.Second, accepts: 5, acceptMax: 20,
+	calls: 500, callMax: 8 * maxCalls, callPause: 2 * time.Second}
 
 // NewHub makes a hub whose sockets are in folders under root, which it makes when needed and closes to other users of
 // the host. A nil log means none.
@@ -58,7 +63,7 @@ func NewHub(root string, log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{root: root, log: log, pace: defaultPace, turn: make(chan struct{}, 1), boxes: map[string]*box{}}
+	return &Hub{root: root, log: log, pace: defaultPace, calls: newModelCalls(), turn: make(chan struct{}, 1), boxes: map[string]*box{}}
 }
 
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it

@@ -155,12 +155,23 @@ func (s *transport) ask(ctx context.Context, req *http.Request) (*reply, error) 
 		return nil, s.failed(ctx, errSlow)
 	}
 	s.conn.began()
-	life, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(s.pace.reply, func() { cancel(errSlow) })
-	r := &reply{ctx: life, close: sync.OnceFunc(func() {
-		cancel(context.Canceled)
+	return s.send(ctx, req, s.pace.reply, func() {
 		s.conn.ended()
 		<-s.slots
+	})
+}
+
+// send is ask for a request that has its room, which ended gives back. The head of its reply may take patience, or as long as it
+// likes when that is 0.
+func (s *transport) send(ctx context.Context, req *http.Request, patience time.Duration, ended func()) (*reply, error) {
+	life, cancel := context.WithCancelCause(ctx)
+	inTime := func() bool { return true }
+	if patience > 0 {
+		inTime = time.AfterFunc(patience, func() { cancel(errSlow) }).Stop
+	}
+	r := &reply{ctx: life, close: sync.OnceFunc(func() {
+		cancel(context.Canceled)
+		ended()
 	})}
 	res, err := s.client.RoundTrip(req.WithContext(life))
 	if err == nil {
@@ -168,7 +179,7 @@ func (s *transport) ask(ctx context.Context, req *http.Request) (*reply, error) 
 		// this: it may have to write, and the guest may not read.
 		context.AfterFunc(life, func() { res.Body.Close() })
 	}
-	if !late.Stop() {
+	if !inTime() {
 		err = errSlow
 	}
 	if err != nil {

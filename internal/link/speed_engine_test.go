@@ -44,7 +44,7 @@ func TestContainer_SpeedAndSize(t *testing.T) {
 	b.throughput(t, s)
 	t.Logf("guest, at work: %d KiB resident", b.resident(t))
 	b.awaitSmall(t)
-	if st, err := os.Stat(sandboxtest.GuestBinary(t)); err != nil || st.Size() > 8<<20 {
+	if st, err := os.Stat(sandboxtest.GuestBinary(t)); err != nil || st.Size() > 9<<20 {
 		t.Errorf("binary %v, %v", st.Size(), err)
 	} else {
 		t.Logf("binary %d bytes", st.Size())

@@ -33,6 +33,7 @@ import (
 const (
 	guestSocket = "LINK_TEST_GUEST"
 	echoPort    = ".echo"
+	modelsPort  = ".models" // and, likewise, the port for models
 )
 
 func init() {
@@ -60,6 +61,9 @@ func beGuest(socket string) int {
 	go serveEcho(echo)
 	port := fmt.Sprint(echo.Addr().(*net.TCPAddr).Port)
 	if os.WriteFile(socket+echoPort, []byte(port), 0o600) != nil {
+		return 1
+	}
+	if cfg.Models, err = anyPort(); err != nil || os.WriteFile(socket+modelsPort, []byte(fmt.Sprint(cfg.Models)), 0o600) != nil {
 		return 1
 	}
 	if guest.New(cfg).Run(ctx) != nil {
@@ -124,7 +128,7 @@ func freezable(t *testing.T) (w frozenWorld) {
 	t.Helper()
 	w.root = filepath.Join(t.TempDir(), "link")
 	w.hub = link.NewHub(w.root, nil)
-	folder, err := w.hub.Expect("box", wire.Setup{})
+	folder, err := w.hub.Expect("box", wire.Setup{Models: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +140,10 @@ func freezable(t *testing.T) (w frozenWorld) {
 	return w
 }
 
-// dialEcho connects to the echo server that is frozen with the guest.
-func (w frozenWorld) dialEcho(t *testing.T) net.Conn {
+// port gives a port that the guest's program has told.
+func (w frozenWorld) port(t *testing.T, which string) int {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.root, "box", wire.SocketName+echoPort)) // written before the guest came
+	text, err := os.ReadFile(filepath.Join(w.root, "box", wire.SocketName+which)) // written before the guest came
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +151,13 @@ func (w frozenWorld) dialEcho(t *testing.T) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := w.session.DialPort(testContext(t), port)
+	return port
+}
+
+// dialEcho connects to the echo server that is frozen with the guest.
+func (w frozenWorld) dialEcho(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := w.session.DialPort(testContext(t), w.port(t, echoPort))
 	if err != nil {
 		t.Fatal(err)
 	}

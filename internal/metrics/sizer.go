@@ -25,7 +25,7 @@ const (
 	sizeFirst = 10 * time.Second // after the start
 	sizeHomes = time.Minute      // of homes of which it is known
 	sizeEvery = time.Hour
-	sizeAgain = 5 * time.Minute // after a failure
+	sizeAgain = 5 * time.Minute // after failures; after the first ones sooner, as an engine may measure for one program at a time
 	sizeRest  = 50              // the pause is at least so many times as long as the measuring: 2 % of the time
 	sizeLimit = 10 * time.Minute
 )
@@ -57,7 +57,7 @@ func (s *Sizer) Run(ctx context.Context) error {
 	tick := time.NewTicker(sizeHomes)
 	defer tick.Stop()
 	began := time.Now()
-	earliest := began.Add(sizeFirst)
+	earliest, again := began.Add(sizeFirst), sizeFirst
 	for next := time.After(sizeFirst); ; {
 		select {
 		case <-next:
@@ -73,7 +73,9 @@ func (s *Sizer) Run(ctx context.Context) error {
 		usual := sizeEvery
 		began = time.Now()
 		if s.look(ctx) != nil {
-			usual = sizeAgain
+			usual, again = again, min(2*again, sizeAgain)
+		} else {
+			again = sizeFirst
 		}
 		took := time.Since(began)
 		earliest = time.Now().Add(max(sizeFirst, sizeRest*took))

@@ -136,6 +136,24 @@ func TestSizer_KeepsWhatItHasWhenMeasuringFails(t *testing.T) {
 	})
 }
 
+// An engine may measure for one program at a time.
+func TestSizer_TriesAgainSoonWhenTheEngineWasBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{err: errors.New("measuring for another program")}
+		s := d.run(t, 25*time.Second)
+		d.set(map[string]metrics.Size{"1": {Home: 5}}, nil)
+		time.Sleep(25 * time.Second)
+		if _, _, ok := s.Size("1"); !ok || len(d.tries()) != 3 {
+			t.Errorf("it was tried at %v", d.tries())
+		}
+		d.set(nil, errors.New("no answer"))
+		time.Sleep(24 * time.Hour)
+		if n := len(d.tries()); n < 250 || n > 300 {
+			t.Errorf("in a day without an answer it was tried %d times", n)
+		}
+	})
+}
+
 func TestSizer_GivesUpAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{takes: 24 * time.Hour}

@@ -215,6 +215,42 @@ func TestRestore_ThatFailsLeavesItAsItWas(t *testing.T) {
 	}
 }
 
+func TestRestore_IsFinishedWhenItIsCancelledTooLate(t *testing.T) {
+	for what, swapping := range map[string]bool{"as it starts again": false, "as the new home is swapped in": true} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := homed(t, w, m, sandbox.Running)
+			if swapping {
+				w.engine.CutAfter(sandboxtest.AfterUnpack)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			err := m.Restore(ctx, s.Ref(), func(ctx context.Context, h sandbox.Home) error {
+				defer cancel()
+				return fill(t)(ctx, h)
+			})
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			settled(t, m, "lab", sandbox.Running)
+			wantHome(t, w, s, newFiles, what)
+			truly(t, w, m, s, what)
+		})
+	}
+}
+
+func TestCreateFrom_IsFinishedWhenItsCallerLeavesTooLate(t *testing.T) {
+	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
+		ctx, cancel := context.WithCancel(t.Context())
+		made, err := m.CreateFrom(ctx, sandbox.Request{Name: "lab-2", Template: "base"}, sandbox.Origin{Fill: func(ctx context.Context, h sandbox.Home) error {
+			defer cancel()
+			return fill(t)(ctx, h)
+		}})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v, %v", made, err)
+		}
+		settled(t, m, "lab-2", sandbox.Running)
+	})
+}
+
 type brokenReader struct {
 	rest []byte
 	err  error

@@ -254,7 +254,7 @@ func (o *operations) performFor(ctx context.Context, ref Ref, op operation) erro
 		if decided.Swap(true) {
 			return nil
 		}
-		life, cancel := context.WithCancelCause(life)
+		life, cancel := context.WithCancelCause(context.WithValue(life, turnKey{}, life))
 		defer cancel(nil)
 		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 		err := op(life, accept)
@@ -275,6 +275,18 @@ func (o *operations) performFor(ctx context.Context, ref Ref, op operation) erro
 		return context.Cause(ctx)
 	}
 	return <-p.ended
+}
+
+// turnKey is where the context of an operation has that of its turn.
+type turnKey struct{}
+
+// turnOf gives the context of a turn, of that of an operation in it which performFor does: it outlives who asked for the operation, for
+// what has to be finished once it is begun. A delete ends it, and so does the end of sandboxd.
+func turnOf(ctx context.Context) context.Context {
+	if turn, ok := ctx.Value(turnKey{}).(context.Context); ok {
+		return turn
+	}
+	return ctx
 }
 
 // fail stores s as failed for the reason that err gives, unless the operation was cut off by the end of sandboxd: then

@@ -10,8 +10,8 @@ import (
 
 // Restore has fill replace the home of a sandbox, and returns when that is done. One that runs or is frozen is stopped before; one
 // that ran is started again, and one that was frozen or has failed is asleep or stopped afterwards. When fill fails or ctx ends, the
-// home is as it was, unless all of the new one was on the disk already. One whose container is gone gets another one, from its template. Kinds as for
-// Capture.
+// home is as it was, unless all of the new one was on the disk already: then it is restored. One whose container is gone gets another
+// one, from its template. Kinds as for Capture.
 func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Context, h Home) error) error {
 	return k.restoreWhole(ctx, ref, nil, fill)
 }
@@ -86,11 +86,16 @@ func (k *keeper) restore(ctx context.Context, s Sandbox, gone bool, fill func(co
 		s, err = k.set(ctx, s, Restoring, "")
 	}
 	if err != nil && k.life.Err() == nil {
-		return errors.Join(err, k.endRestore(context.WithoutCancel(ctx), s))
+		finished, endErr := k.endRestore(context.WithoutCancel(ctx), s)
+		if finished { // it was too late to cut it off
+			return endErr
+		}
+		return errors.Join(err, endErr)
 	}
 	if err != nil {
 		return err
 	}
+	ctx = turnOf(ctx)
 	if s.Revert.Filled {
 		return k.afterCopyIn(ctx, s)
 	}
@@ -107,65 +112,63 @@ func (k *keeper) fill(ctx context.Context, s Sandbox, snapshot string, fill func
 	return errors.Join(fill(ctx, home), home.Close())
 }
 
-// endRestore ends one that has failed or was cut off, also after a crash: the home is then the old one or the new one. A revert is done
-// again instead. When the engine does not answer the intent stays, and the next reconcile tries again.
-func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
+// endRestore ends one that has failed or was cut off, also after a crash: the home is then the old one or the new one, which finished
+// says when it matters. A revert is done again instead. When the engine does not answer the intent stays, and the next reconcile tries
+// again.
+func (k *keeper) endRestore(ctx context.Context, s Sandbox) (finished bool, err error) {
 	switch {
 	case s.CutOff == Deleting:
-		s, err := k.set(ctx, s, Deleting, "")
-		if err != nil {
-			return err
+		if s, err = k.set(ctx, s, Deleting, ""); err == nil {
+			err = k.remover.remove(ctx, s)
 		}
-		return k.remover.remove(ctx, s)
+		return false, err
 	case s.CutOff == Failed:
 		return k.endRefill(ctx, s)
 	case s.Revert.Filled:
-		return k.afterCopyIn(ctx, s)
+		return true, k.afterCopyIn(ctx, s)
 	case s.Revert.Update:
-		return k.takeBack(ctx, s)
+		return false, k.takeBack(ctx, s)
 	case s.Revert.Snapshot != "":
-		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
+		err = k.containers.createContainer(ctx, s) // it may have been between the old and the new one
 		if fault.Is(err, fault.NotFound) {
-			return k.containers.fail(ctx, s, err)
+			return false, k.containers.fail(ctx, s, err)
 		}
 		if err != nil {
-			return k.notYet(s, err)
+			return false, k.notYet(s, err)
 		}
-		return k.revert(ctx, s)
+		return false, k.revert(ctx, s)
 	}
-	err, finished := k.containers.stopContainer(ctx, s), false
-	if err == nil {
+	if err = k.containers.stopContainer(ctx, s); err == nil {
 		finished, err = k.settleHome(ctx, s)
 	}
 	if fault.Is(err, fault.NotFound) {
 		_, err = k.set(ctx, s, Failed, goneProblem)
-		return err
+		return false, err
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if s.Revert.Root != "" && finished {
-		return k.afterCopyIn(ctx, s)
+		return true, k.afterCopyIn(ctx, s)
 	}
 	s.Revert = Revert{}
-	return k.afterRestore(ctx, s)
+	return finished, k.afterRestore(ctx, s)
 }
 
 // endRefill is endRestore for a sandbox of which the engine had nothing: unless all of its new home is there, what was made is removed again.
-func (k *keeper) endRefill(ctx context.Context, s Sandbox) error {
-	finished, err := k.settleHome(ctx, s)
+func (k *keeper) endRefill(ctx context.Context, s Sandbox) (finished bool, err error) {
+	finished, err = k.settleHome(ctx, s)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return err
+		return false, err
 	}
 	if finished {
 		_, err = k.set(ctx, s, Stopped, "")
-		return err
+		return true, err
 	}
-	if err := k.containers.remove(ctx, s.ID); err != nil {
-		return err
+	if err = k.containers.remove(ctx, s.ID); err == nil {
+		_, err = k.set(ctx, s, Failed, lostProblem)
 	}
-	_, err = k.set(ctx, s, Failed, lostProblem)
-	return err
+	return false, err
 }
 
 // settleHome finishes or undoes what was cut off while it replaced the home, and says whether it has finished it.
@@ -270,10 +273,11 @@ func (k *keeper) createFrom(ctx context.Context, s Sandbox, from Origin) error {
 			s, err = k.set(ctx, s, Restoring, "")
 		}
 		if err == nil {
-			return k.afterRestore(ctx, s)
+			return k.afterRestore(turnOf(ctx), s)
 		}
 		if k.life.Err() == nil {
-			err = errors.Join(err, k.endRestore(context.WithoutCancel(ctx), s))
+			_, endErr := k.endRestore(context.WithoutCancel(ctx), s)
+			err = errors.Join(err, endErr)
 		}
 		return err
 	})

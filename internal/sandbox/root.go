@@ -69,7 +69,7 @@ const unsure = "sandboxd was ended while a backup was restored to it. Look at it
 
 // endCutOff is endRestore after a crash. Where the home may be restored, but not the root file system, it says so.
 func (k *keeper) endCutOff(ctx context.Context, s Sandbox) error {
-	err := k.endRestore(ctx, s)
+	_, err := k.endRestore(ctx, s)
 	if err != nil || s.Revert.Snapshot != "" || s.Revert.Base == "" || s.Revert.Filled {
 		return err
 	}

@@ -119,7 +119,7 @@ func (k *keeper) revert(ctx context.Context, s Sandbox) error {
 	if err != nil {
 		return err
 	}
-	return k.afterCopyIn(ctx, s)
+	return k.afterCopyIn(turnOf(ctx), s)
 }
 
 // endRevert ends one whose home could not be replaced for a cause: as it was, or as if nothing had happened when the new home was complete.

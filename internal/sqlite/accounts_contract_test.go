@@ -325,7 +325,7 @@ func accountsTokens(t *testing.T, s auth.Store) {
 	plain := auth.Token{ID: "plain", User: ada.ID, Name: "CI für 実験", Prefix: "sbx_abcdef", Created: accountsEpoch}
 	full := auth.Token{ID: "full", User: ada.ID, Name: "n", Sandbox: "box", Prefix: "sbx_ghijkl", Created: accountsEpoch.Add(time.Minute),
 		LastUsed: accountsEpoch.Add(time.Hour), Expires: accountsEpoch.Add(48 * time.Hour)}
-	bobs := auth.Token{ID: "bobs", User: bob.ID, Created: accountsEpoch.Add(time.Second)}
+	bobs := auth.Token{ID: "bobs", User: bob.ID, Models: true, Created: accountsEpoch.Add(time.Second)}
 	for _, k := range []auth.Token{plain, full, bobs} {
 		must(t, s.InsertToken(t.Context(), accountsKey(k.ID), k))
 		got, _, err := s.TokenByKey(t.Context(), accountsKey(k.ID))

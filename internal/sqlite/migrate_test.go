@@ -15,7 +15,9 @@ import (
 
 	"sandboxd/internal/alert"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/chat"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/gateway"
 	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
@@ -324,6 +326,55 @@ var samples = map[int]func(t *testing.T, d *DB){
 		brief, err := d.Auth().Session(t.Context(), "00000000000000s9")
 		if err != nil || brief.Stay {
 			t.Errorf("session %+v, %v", brief, err)
+		}
+	},
+	26: func(t *testing.T, d *DB) {
+		s, at := d.Gateway(), time.UnixMicro(1795251600000000).UTC()
+		providers, err := s.Providers(t.Context())
+		if err != nil || len(providers) != 2 || !providers[0].HasKey || providers[0].Models[0] != "claude-opus-5-5" || providers[1].Kind != gateway.Ollama {
+			t.Errorf("providers %+v, %v", providers, err)
+		}
+		aliases, err := s.Aliases(t.Context())
+		if err != nil || len(aliases) != 1 || aliases[0].Targets[0].Provider != "cloud" {
+			t.Errorf("aliases %+v, %v", aliases, err)
+		}
+		budgets, err := s.Budgets(t.Context())
+		if err != nil || len(budgets) != 2 || budgets[0].Cost != 20_000_000 || budgets[1].Subject != "00000000000000aa" {
+			t.Errorf("budgets %+v, %v", budgets, err)
+		}
+		if to, err := s.Settings(t.Context()); err != nil || to.Off || !to.LogContent {
+			t.Errorf("settings %+v, %v", to, err)
+		}
+		calls, err := s.Calls(t.Context(), gateway.CallQuery{Sandbox: "ml"})
+		if err != nil || len(calls) != 1 || calls[0].Took != 2*time.Second || calls[0].Tokens.CacheWrite != 40 {
+			t.Errorf("calls %+v, %v", calls, err)
+		}
+		used, err := s.Usage(t.Context(), gateway.UsageQuery{From: at, To: at.Add(time.Hour), By: "sandbox"})
+		if err != nil || len(used) != 1 || used[0].Label != "ml" || used[0].Cost != 1234 {
+			t.Errorf("usage %+v, %v", used, err)
+		}
+	},
+	27: func(t *testing.T, d *DB) {
+		tokens, err := d.Auth().Tokens(t.Context(), "00000000000000u9")
+		if err != nil || len(tokens) != 1 || !tokens[0].Models {
+			t.Errorf("tokens %+v, %v", tokens, err)
+		}
+	},
+	28: func(t *testing.T, d *DB) {
+		s := d.Chat()
+		list, err := s.List(t.Context(), "00000000000000dd")
+		if err != nil || len(list) != 1 || list[0].State != chat.Failed || !list[0].Held || list[0].Used.Cost != 1234 || list[0].Mode != chat.AskChanges {
+			t.Fatalf("conversations %+v, %v", list, err)
+		}
+		if queue, err := s.Queue(t.Context(), list[0].ID); err != nil || len(queue) != 1 || queue[0].Text != "and test it" || queue[0].At.IsZero() {
+			t.Errorf("queue %+v, %v", queue, err)
+		}
+		if memory, err := s.Memory(t.Context(), list[0].ID); err != nil || string(memory) != `{"messages":[]}` {
+			t.Errorf("memory %s, %v", memory, err)
+		}
+		items, err := s.Items(t.Context(), list[0].ID, chat.ItemQuery{Limit: 10})
+		if err != nil || len(items) != 2 || items[0].Text != "fix the build" || items[1].Kind != chat.CallItem || items[1].Output != "ok" || len(items[1].Data) == 0 {
+			t.Errorf("items %+v, %v", items, err)
 		}
 	},
 }

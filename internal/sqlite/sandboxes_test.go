@@ -198,3 +198,27 @@ func TestSandboxes_DeleteRevokesTheTokensThatWereLimitedToIt(t *testing.T) {
 		}
 	}
 }
+
+func TestSandboxes_OwnerOfTellsWhoseASandboxIsWhileItIsThere(t *testing.T) {
+	d := fresh(t)
+	ada := account("ada", auth.Member, 0)
+	mustUser(t, d.Auth(), ada)
+	lab, pooled, lost := sandboxtest.Sandbox("lab", 0), sandboxtest.Sandbox("pooled", 1), sandboxtest.Sandbox("lost", 2)
+	lab.Owner, pooled.Owner, pooled.Pooled, lost.Owner = ada.ID, "", true, "id-gone"
+	for _, b := range []sandbox.Sandbox{lab, pooled, lost} {
+		must(t, d.Sandboxes().Insert(t.Context(), b))
+	}
+	if name, owner, err := d.Sandboxes().OwnerOf(t.Context(), lab.ID); err != nil || name != "lab" || owner != ada.ID {
+		t.Errorf("%q, %q, %v", name, owner, err)
+	}
+	for _, id := range []string{pooled.ID, lost.ID, "none"} {
+		_, _, err := d.Sandboxes().OwnerOf(t.Context(), id)
+		wantKind(t, "owner of "+id, err, fault.NotFound)
+	}
+	must(t, d.Auth().ChangeUser(t.Context(), ada.ID, func(a *auth.Account, _ int) error { a.Disabled = true; return nil }))
+	_, _, err := d.Sandboxes().OwnerOf(t.Context(), lab.ID)
+	wantKind(t, "a disabled owner", err, fault.Forbidden)
+	must(t, d.Sandboxes().Delete(t.Context(), lab.ID))
+	_, _, err = d.Sandboxes().OwnerOf(t.Context(), lab.ID)
+	wantKind(t, "a deleted sandbox", err, fault.NotFound)
+}

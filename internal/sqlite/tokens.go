@@ -10,13 +10,13 @@ import (
 	"sandboxd/internal/fault"
 )
 
-const tokenColumns = `tokens.id, tokens.user, tokens.name, tokens.sandbox, tokens.sandbox_id, tokens.prefix, tokens.created, tokens.used, tokens.expires`
+const tokenColumns = `tokens.id, tokens.user, tokens.name, tokens.sandbox, tokens.sandbox_id, tokens.models, tokens.prefix, tokens.created, tokens.used, tokens.expires`
 
 // InsertToken adds one. NotFound if its user is not there.
 func (s *Accounts) InsertToken(ctx context.Context, key auth.Key, t auth.Token) error {
-	const insert = `INSERT INTO tokens (id, key, user, name, sandbox, sandbox_id, prefix, created, used, expires) VALUES (?,?,?,?,?,?,?,?,?,?)`
+	const insert = `INSERT INTO tokens (id, key, user, name, sandbox, sandbox_id, models, prefix, created, used, expires) VALUES (?,?,?,?,?,?,?,?,?,?,?)`
 	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, insert, t.ID, key[:], t.User, t.Name, t.Sandbox, t.SandboxID, t.Prefix,
+		_, err := tx.ExecContext(ctx, insert, t.ID, key[:], t.User, t.Name, t.Sandbox, t.SandboxID, t.Models, t.Prefix,
 			stamp(t.Created), stampOrNull(t.LastUsed), stampOrNull(t.Expires))
 		switch {
 		case orphan(err):
@@ -86,7 +86,7 @@ func scanToken(r row) (t auth.Token, err error) {
 
 // tokenTargets are where tokenColumns go.
 func tokenTargets(t *auth.Token) []any {
-	return []any{&t.ID, &t.User, &t.Name, &t.Sandbox, &t.SandboxID, &t.Prefix, into{t: &t.Created},
+	return []any{&t.ID, &t.User, &t.Name, &t.Sandbox, &t.SandboxID, &t.Models, &t.Prefix, into{t: &t.Created},
 		into{t: &t.LastUsed, null: true}, into{t: &t.Expires, null: true}}
 }
 

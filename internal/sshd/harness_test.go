@@ -69,7 +69,7 @@ func (w *world) guest(hub *link.Hub, id string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Version: "test"})
+	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Passwd: accesstest.Passwd(w.t, w.home), Version: "test"})
 	accesstest.Run(w.t, g.Run)
 }
 

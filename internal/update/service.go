@@ -310,5 +310,5 @@ func usedBy(because []idle.Reason) string {
 
 var kindNames = map[idle.Kind]string{
 	idle.Web: "a request", idle.Stream: "a connection", idle.Terminal: "terminal", idle.Exec: "command", idle.Files: "files", idle.Held: "kept awake by",
-	idle.Work: "its programs work",
+	idle.Model: "a call of a model", idle.Agent: "an agent works", idle.Work: "its programs work",
 }

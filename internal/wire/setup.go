@@ -34,6 +34,9 @@ type Setup struct {
 	IDE bool `json:"ide,omitempty"`
 	// MachineID replaces the one that the image has, 32 hex digits, so that clones have another. A guest that is older than this leaves it.
 	MachineID string `json:"machine_id,omitempty"`
+	// Models says whether the sandbox is offered models: at ModelsPort, with presets that lead programs there. A guest that is older than
+	// this offers none.
+	Models bool `json:"models,omitempty"`
 }
 
 // Service is a program that the guest starts and keeps running.
@@ -111,6 +114,9 @@ type Hello struct {
 	Shell    string `json:"shell"` // absolute path of that user's shell, or "" when the image has none
 	HasTTYD  bool   `json:"has_ttyd"`
 	HasTmux  bool   `json:"has_tmux"`
+	Models   bool   `json:"models,omitempty"` // it knows PathModels
+	// Kept says that it serves kept processes. A guest that is older than this does not.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Check says whether h is within its bounds and cleans its texts. It does not judge Protocol.

@@ -24,6 +24,10 @@ const (
 	HomePath = "/home/agent"
 )
 
+// ModelsPort is the port on the sandbox's loopback at which programs in it find models. The guest listens there, and hands every
+// connection to sandboxd.
+const ModelsPort = 7465
+
 // SocketName is the socket's name within its folder, on the host and in the sandbox alike.
 const SocketName = "link.sock"
 
@@ -37,6 +41,7 @@ const (
 	PathLogs       = "/v1/logs"        // GET ?after=<microseconds> FrameLines, as lines are written
 	PathPorts      = "/v1/ports"       // GET Ports
 	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
+	PathModels     = "/v1/models"      // POST /accept waits for a connection to ModelsPort; POST /<number>/dial carries it
 )
 
 // ExecHeader is the reply header with the id of the process that PathExec has started.
@@ -46,6 +51,10 @@ const ExecHeader = "Sandboxd-Exec"
 // passes it answers with the number by which the kernel knows its socket (SO_COOKIE, in decimal); the descriptor travels beside
 // bytes of the link (as SCM_RIGHTS), no later than the reply's head. Any other reply is a stream's.
 const DescriptorHeader = "Sandboxd-Handover" // the name that guests know
+
+// ModelsHeader is the reply header of PathModels' accept with the number by which the guest knows the connection, in decimal. It can be
+// dialled for a few seconds, unless its descriptor was asked for, told of and has come.
+const ModelsHeader = "Sandboxd-Connection"
 
 // MaxDescriptors is how many descriptors travel beside one piece of the link's bytes: as many as Linux takes.
 const MaxDescriptors = 253

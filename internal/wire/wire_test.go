@@ -26,17 +26,21 @@ func samples() map[string]Message {
 			Services: []Service{{Name: "web", Command: []string{"serve", "-p", "80"}, Port: 80, Cwd: "/srv",
 				Env: map[string]string{"C": "d"}, Autostart: true,
 				Health: &Health{Path: "/healthz", Interval: 10 * time.Second}}},
-			Revision: 3, IDE: true},
+			Revision: 3, IDE: true, Models: true},
 		"hello": &Hello{Protocol: Protocol, Version: "1.0", User: "agent", Home: HomePath, Shell: "/bin/bash",
-			HasTTYD: true, HasTmux: true},
+			HasTTYD: true, HasTmux: true, Models: true, Kept: true},
 		"start": &ExecStart{Command: []string{"echo", "hi"}, Cwd: "/tmp", User: "root", Env: map[string]string{"A": "b"},
 			TTY: true, Cols: 100, Rows: 30},
 		"start-sftp": &ExecStart{SFTP: true}, // without a command, which an older guest refuses
 		"terminals":  &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
 			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended", Health: HealthUnhealthy}},
-		"ports":   &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
-		"problem": &Problem{Code: CodeNotFound, Message: "There is no such thing."},
+		"ports":      &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
+		"kept-start": &KeptStart{ID: "chat-1", Command: []string{"agent", "acp"}, Cwd: "/tmp", User: "root", Env: map[string]string{"A": "b"}},
+		"kept": &Kepts{{ID: "chat-1", Title: "agent acp", Started: someTime, Input: 10, Closed: true, First: 20, Last: 30, Ended: someTime.Add(time.Second),
+			Code: 137, Signal: 9}},
+		"kept-input": &KeptInput{Next: 11},
+		"problem":    &Problem{Code: CodeNotFound, Message: "There is no such thing."},
 	}
 }
 
@@ -90,6 +94,12 @@ func fresh(m Message) Message {
 		return &ServiceStatuses{}
 	case *Ports:
 		return &Ports{}
+	case *KeptStart:
+		return &KeptStart{}
+	case *Kepts:
+		return &Kepts{}
+	case *KeptInput:
+		return &KeptInput{}
 	}
 	return &Problem{}
 }

@@ -58,5 +58,5 @@ export function serialize(panes) {
 
 // restore returns the panes with what the server stored of them, and their default shares for what it did not.
 export function restore(panes, kept = {}) {
-  return panes.map((p) => ({ ...p, share: kept[p.id]?.share || p.usual, hidden: kept[p.id]?.hidden ?? false }));
+  return panes.map((p) => ({ ...p, share: kept[p.id]?.share || p.usual, hidden: kept[p.id] ? (kept[p.id].hidden ?? false) : (p.hides ?? false) }));
 }

@@ -57,4 +57,7 @@ test("layouts are serialized as the server accepts them, and restored", () => {
   assert.deepEqual(kept, { files: { hidden: true }, editor: { share: 1, hidden: true }, terminal: { share: 1000, hidden: false } });
   const again = restore([{ id: "files", side: true, usual: 0 }, { id: "editor", usual: 600 }, { id: "notes", usual: 300, hidden: true }], kept);
   assert.deepEqual(again.map(({ id, share, hidden }) => [id, share, hidden]), [["files", 0, true], ["editor", 1, true], ["notes", 300, false]]);
+  const late = restore([{ id: "editor", usual: 600, hides: true }, { id: "chat", usual: 450, hides: true }], kept);
+  assert.deepEqual(late.map(({ id, hidden }) => [id, hidden]), [["editor", true], ["chat", true]]);
+  assert.deepEqual(restore([{ id: "chat", usual: 450, hides: true }], { chat: { share: 300 } })[0].hidden, false);
 });

@@ -21,7 +21,7 @@ const places = [".cm-content", ".xterm-helper-textarea", "[data-focus]", ".pane 
 const root = document.querySelector(".panes");
 const slots = new Map([...(root?.querySelectorAll("[data-pane]") ?? [])].map((slot) => [slot.dataset.pane, slot]));
 const edge = root?.querySelector(".side-splitter");
-let panes = [...slots].map(([id, slot]) => ({ id, usual: Number(slot.dataset.share), side: "side" in slot.dataset, empty: "empty" in slot.dataset, share: 0, hidden: false }));
+let panes = [...slots].map(([id, slot]) => ({ id, usual: Number(slot.dataset.share), side: "side" in slot.dataset, empty: "empty" in slot.dataset, hides: "hides" in slot.dataset, share: 0, hidden: false }));
 let filling = [...slots].find(([, slot]) => slot.dataset.max !== undefined)?.[0] ?? "";
 let front = [...slots].find(([, slot]) => slot.dataset.front !== undefined)?.[0] ?? "";
 let width = ""; // of the window: a key of widths, or "narrow"

@@ -1,5 +1,6 @@
 // Loaded by the workspace: panes, files, terminals and ports.
 import { loaded } from "./loaded.js";
+import "./chat_pane.js";
 import "./files_pane.js";
 import "./icons.js";
 import "./panes.js";

@@ -18,6 +18,20 @@ export function rate(bytes) {
   return `${size(bytes)}/s`;
 }
 
+// many formats a number of things: "950", "12.3 k", "4 M".
+export function many(n) {
+  for (const [unit, each] of [["G", 1e9], ["M", 1e6], ["k", 1e4]]) {
+    const size = unit === "k" ? 1e3 : each;
+    if (n >= each) return `${Number((n / size).toPrecision(3))} ${unit}`;
+  }
+  return String(Math.round(n));
+}
+
+// dollars formats an amount of money, with the digits that a small one needs.
+export function dollars(n) {
+  return `$${n === 0 || n >= 1 ? n.toFixed(2) : Number(n.toPrecision(2)).toFixed(Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(n)))))}`;
+}
+
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (n) => String(n).padStart(2, "0");
 

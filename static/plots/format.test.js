@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { axisTimes, cores, coresLimit, exact, iso, rate } from "./format.js";
+import { axisTimes, cores, coresLimit, dollars, exact, iso, many, rate } from "./format.js";
 import { fade } from "./look.js";
 
 const at = (...parts) => new Date(...parts).getTime() / 1000;
@@ -9,6 +9,11 @@ test("cores have as many digits as tell small ones apart", () => {
   assert.deepEqual([0, 0.004, 0.25, 1.5, 12.34, 128].map(cores), ["0.00", "0.00", "0.25", "1.50", "12.3", "128"]);
   assert.deepEqual([1, 0.5, 2].map(coresLimit), ["1 core", "0.5 cores", "2 cores"]);
   assert.equal(rate(2048), "2 KiB/s");
+});
+
+test("numbers and money have as many digits as say something", () => {
+  assert.deepEqual([0, 950, 9999, 12345, 4e6, 1.25e9].map(many), ["0", "950", "9999", "12.3 k", "4 M", "1.25 G"]);
+  assert.deepEqual([0, 12.345, 1, 0.25, 0.0123, 0.00042].map(dollars), ["$0.00", "$12.35", "$1.00", "$0.25", "$0.012", "$0.00042"]);
 });
 
 test("an axis has the date where a day begins, and seconds only when they differ", () => {

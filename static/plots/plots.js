@@ -9,8 +9,10 @@ import { exact, iso } from "./format.js";
 import { readLook } from "./look.js";
 import { Plot } from "./plot.js";
 import { anything, append, scaled, within } from "./series.js";
+import "./usage.js";
 import "uplot/dist/uPlot.min.css";
 import "../css/metrics.css";
+import "../css/usage.css";
 
 const shortest = 30; // s
 const kept = 30 * 86400; // s

@@ -8,6 +8,9 @@ package accesstest
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -43,6 +46,17 @@ func Linked(name, id string, links access.Links) *Sandbox {
 	s := New(name, nil)
 	s.id, s.row.ID, s.links = id, id, links
 	return s
+}
+
+// Passwd writes a file of users that gives this process's user an empty home. Login shells of a guest with it read no profile of this
+// machine, which may take long, and hang when a shell before was killed while it read it.
+func Passwd(t testing.TB, home string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "passwd")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "root:x:%d:%d::%s:/bin/bash\n", os.Getuid(), os.Getgid(), home), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // Run runs each until the end of the test, where each has to end without an error: a hub, a guest.

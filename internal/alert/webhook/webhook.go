@@ -28,6 +28,7 @@ import (
 
 	"sandboxd/internal/alert"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/publicaddr"
 	"sandboxd/internal/text"
 )
 
@@ -62,7 +63,7 @@ type Sender struct {
 func New(c Config) *Sender {
 	dialer := &net.Dialer{}
 	if !c.Private {
-		dialer.Control = refusePrivate
+		dialer.Control = publicaddr.Refuse
 	}
 	return &Sender{private: c.Private, dialer: dialer, client: &http.Client{
 		// No proxy: it would connect in our place, and ask nobody where to. No connection is kept: each is checked.
@@ -93,7 +94,7 @@ func (s *Sender) Check(c alert.Channel) error {
 		return fault.Field("address", "The URL must not contain a user name or password. Messages are signed with the channel's secret.")
 	case u.Hostname() == "" || port != "" && (portErr != nil || n == 0):
 		return fault.Field("address", "The URL must have a host name, and a port between 1 and 65535 if any.")
-	case !s.private && literallyPrivate(u.Hostname()):
+	case !s.private && publicaddr.LiterallyPrivate(u.Hostname()):
 		return fault.Field("address", privateMessage)
 	}
 	if _, err := signer(c.Secret); c.Secret != "" && err != nil {
@@ -176,7 +177,7 @@ func problem(ctx context.Context, host string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fault.Wrap(err, fault.Unavailable, "The message was not sent: sending was interrupted.")
-	case errors.Is(err, errPrivate):
+	case errors.Is(err, publicaddr.ErrPrivate):
 		return fault.Wrap(err, fault.Forbidden, privateMessage)
 	case errors.As(err, &name) && name.IsNotFound:
 		return fault.Wrap(err, fault.Unavailable, "%s cannot be found: there is no such name.", host)

@@ -1,0 +1,11 @@
+package chattest
+
+import (
+	"testing"
+
+	"sandboxd/internal/chat"
+)
+
+func TestStore_KeepsTheContract(t *testing.T) {
+	StoreContract(t, func(*testing.T) (chat.Store, string, string) { return NewStore(), "box", "ada" })
+}
