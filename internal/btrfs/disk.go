@@ -25,7 +25,8 @@ const (
 	magicAt = 64<<10 + 64 // of the file system's first block that describes it
 
 	formatLimit = 5 * time.Minute
-	spared      = 20 // a part of so many of the host's file system stays free for others
+	spared      = 20      // a part of so many of the host's file system stays free for others
+	mostSpared  = 5 << 30 // bytes: of a large one not more than this
 )
 
 // Disk is where a pool's file system is: in a file, or on a block device. Its methods are not safe for concurrent use. They need root's
@@ -224,7 +225,7 @@ func (d Disk) hostSpace() (free, keep int64, err error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, onHost(err, "look at "+dir)
 	}
-	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize / spared, nil
+	return int64(s.Bavail) * s.Bsize, min(int64(s.Blocks)*s.Bsize/spared, mostSpared), nil
 }
 
 // roomFor is Unavailable when the host's disk has no room for so many bytes more, beside what is to stay free.

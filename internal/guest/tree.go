@@ -19,8 +19,8 @@ const (
 	// host a fork bomb runs faster than its processes can be found, however long that is tried.
 	looks    = 4
 	lookTime = 500 * time.Millisecond
-	// lastLooks bounds how long it is hunted then.
-	lastLooks = 50
+	// lastTime bounds how long it is looked for then, while everything is stopped.
+	lastTime = time.Second
 	// killTime bounds how long a tree is killed: a process that is left hangs in the kernel and dies later.
 	killTime = 5 * time.Second
 	killPace = 2 * time.Millisecond
@@ -29,7 +29,7 @@ const (
 // proc is one line of the process table.
 type proc struct {
 	pid, ppid, session int
-	zombie             bool
+	zombie, stopped    bool
 	terminal           bool // it has one that controls it
 }
 
@@ -41,32 +41,23 @@ type proc struct {
 //
 // alive says whether root has not been reaped: afterwards its number may be another process's.
 func killTree(root int, id string, mark descent.Mark, alive func() bool, alone bool) {
-	h := hunt{root: root, mark: mark, found: map[int]bool{}}
+	h := hunt{root: root, mark: mark, found: map[int]bool{}, alive: alive}
 	if id != "" {
 		h.entry = []byte(marker + "=" + id)
 	}
 	if alive() {
 		syscall.Kill(-root, syscall.SIGSTOP) // its group, at once
 	}
-	grows, began := true, time.Now()
-	for n := 0; grows && n < looks && time.Since(began) < lookTime; n++ {
-		grows = h.look(alive())
-	}
-	everything := alone && grows
-	if everything {
-		syscall.Kill(-1, syscall.SIGSTOP) // at once, all but the first process and ourselves
-	}
-	for n := 0; grows && n < lastLooks; n++ {
-		grows = h.look(alive())
-	}
-	h.kill()
-	if everything {
-		syscall.Kill(-1, syscall.SIGCONT)
-	}
-	for left := thaw.NewBudget(killTime); len(h.found) > 0 && !left.Spent(); {
-		time.Sleep(killPace)
-		h.look(alive())
-		h.kill()
+	for left := thaw.NewBudget(killTime); ; {
+		h.end(alone)
+		for len(h.found) > 0 && !h.fresh && !left.Spent() { // until the killed are gone
+			time.Sleep(killPace)
+			h.look()
+			h.kill()
+		}
+		if !h.fresh || left.Spent() {
+			return
+		}
 	}
 }
 
@@ -75,13 +66,36 @@ type hunt struct {
 	root  int
 	entry []byte // of the environment; nil for none
 	mark  descent.Mark
+	alive func() bool
 	found map[int]bool // alive at the last look, and stopped
+	fresh bool         // some of them were new then
+}
+
+// end stops the members of the tree that it can find, and kills them.
+func (h *hunt) end(alone bool) {
+	grows, began := true, time.Now()
+	for n := 0; grows && n < looks && time.Since(began) < lookTime; n++ {
+		grows, _ = h.look()
+	}
+	everything := alone && grows
+	if everything {
+		syscall.Kill(-1, syscall.SIGSTOP) // at once, all but the first process and ourselves
+		defer syscall.Kill(-1, syscall.SIGCONT)
+	}
+	for last := thaw.NewBudget(lastTime); everything && !last.Spent(); time.Sleep(killPace) {
+		// A process that has not stopped yet may be replacing its program: its environment cannot be read then.
+		if grows, runs := h.look(); !grows && !runs {
+			break
+		}
+	}
+	h.kill()
 }
 
 // look reads the process table, stops members of the tree that are new, forgets those that are gone, and reports
-// whether there may be more: there were new ones, or a process ended while it was looked at and may have left children.
-func (h *hunt) look(rootAlive bool) bool {
-	table := processes()
+// whether there may be more: there were new ones, or a process ended while it was looked at and may have left children. runs
+// reports that a process which is not known to be of the tree is not stopped.
+func (h *hunt) look() (more, runs bool) {
+	table, rootAlive := processes(), h.alive()
 	members := map[int]bool{}
 	for _, p := range table {
 		if h.found[p.pid] && !p.zombie {
@@ -89,18 +103,19 @@ func (h *hunt) look(rootAlive bool) bool {
 		}
 	}
 	h.adopt(table, members, rootAlive)
-	more := false
+	h.fresh = false
 	for _, p := range table {
 		switch {
 		case members[p.pid] && !h.found[p.pid]:
-			more = true
+			h.fresh = true
 			syscall.Kill(p.pid, syscall.SIGSTOP)
 		case !members[p.pid] && !p.zombie:
 			more = more || syscall.Kill(p.pid, 0) == syscall.ESRCH
+			runs = runs || !p.stopped
 		}
 	}
 	h.found = members
-	return more
+	return more || h.fresh, runs
 }
 
 // kill kills what was found.
@@ -180,7 +195,8 @@ func readStat(pid int) (proc, bool) {
 	}
 	ppid, _ := strconv.Atoi(string(f[1]))
 	session, _ := strconv.Atoi(string(f[3]))
-	return proc{pid: pid, ppid: ppid, session: session, zombie: f[0][0] == 'Z' || f[0][0] == 'X', terminal: string(f[4]) != "0"}, true
+	return proc{pid: pid, ppid: ppid, session: session, zombie: f[0][0] == 'Z' || f[0][0] == 'X',
+		stopped: f[0][0] == 'T' || f[0][0] == 't', terminal: string(f[4]) != "0"}, true
 }
 
 // environs reads other processes' environments. The kernel lets root read another user's only with CAP_SYS_PTRACE,
