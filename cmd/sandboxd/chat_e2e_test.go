@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,44 @@ func TestChat_AsksBeforeItActs(t *testing.T) {
 		t.Errorf("the file is gone: %s", out.Stderr)
 	}
 	w.pictures("chat-answered")
+}
+
+// TestChat_HostileMarkdownDoesNothing shows an answer that wants to run, to load and to look like the page.
+func TestChat_HostileMarkdownDoesNothing(t *testing.T) {
+	t.Parallel()
+	w := newChatter(t)
+	w.provider.Play(gatewaytest.Script{Text: "<script>window.hurt = 1</script><img src=x onerror=\"window.hurt = 1\"><svg onload=\"window.hurt = 1\"></svg>\n\n" +
+		"[script](javascript:window.hurt=1) [data](data:text/html,x) [good](https://example.test/page) ![remote](https://evil.test/pixel.png)\n\n" +
+		"<iframe src=\"https://evil.test/\"></iframe><form action=\"https://evil.test/\"><input name=x><button>Allow</button></form><style>*{display:none}</style>\n\n" +
+		"<a href=\"jAvAsCrIpT:window.hurt=1\" style=\"background:url(https://evil.test/a)\" onclick=\"window.hurt=1\">x</a>\n\n" +
+		"```html\n<script>window.hurt = 1</script>\n```\n\n" + strings.Repeat(">", 300_000) + "\n\nTHE END"})
+	w.says("go")
+	w.sees("the answer", chatIdle+` && document.querySelector(".chat-text code.language-html") !== null && `+tells("THE END"))
+	w.sees("the only link", `[...document.querySelectorAll(".chat-text a")].map((a) => [a.href, a.rel, a.target].join()).join() === "https://example.test/page,noopener noreferrer nofollow,_blank"`)
+	const hurt = `[String(window.hurt), ...[...document.querySelectorAll(".chat-text :is(img, iframe, form, input, style, script, svg:not(.icon), [style], [onclick], [onerror])")].map((e) => e.outerHTML.slice(0, 200)), ...performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes("evil.test"))].join(" ")`
+	if found := w.reads(hurt); found != "undefined" {
+		t.Errorf("it runs, loads or shows %s", found)
+	}
+}
+
+// TestChat_AFileGoesAlong drops a file: it is in the sandbox, and the model is told where.
+func TestChat_AFileGoesAlong(t *testing.T) {
+	t.Parallel()
+	w := newChatter(t)
+	w.runs("drop a file", `const all = new DataTransfer();
+		all.items.add(new File(["six by seven"], "my notes.txt", { type: "text/plain" }));
+		document.querySelector(".chat-composer textarea").dispatchEvent(new DragEvent("drop", { dataTransfer: all, bubbles: true, cancelable: true }))`)
+	w.sees("the file", `document.querySelector(".chat-composer .chip")?.textContent.includes("my notes.txt")`)
+	w.provider.Play(gatewaytest.Script{Text: "I have it."})
+	w.says("read this")
+	w.sees("the answer", chatIdle+" && "+tells("I have it.")+` && document.querySelector(".chat-composer .chip") === null`)
+	calls := w.provider.Requests()
+	if said := string(calls[len(calls)-1].Body); !strings.Contains(said, ".attachments/") || !strings.Contains(said, "my_notes.txt") {
+		t.Errorf("the model was told %.2000s", said)
+	}
+	if out := w.server.exec("lab", map[string]any{"command": "cat ~/.attachments/*my_notes.txt"}).Stdout; out != "six by seven" {
+		t.Errorf("the file has %q", out)
+	}
 }
 
 // TestChat_QueuesStopsAndBranches has three messages wait, and sends, stops and edits.

@@ -1,7 +1,6 @@
 // Where a person writes to the agent.
 import { button, h, icon } from "../js/dom.js";
 import { toast } from "../js/toast.js";
-import { encodePath } from "../files/paths.js";
 
 const most = 20; // files beside a message
 
@@ -106,7 +105,7 @@ export class Composer {
       const name = file.name || "picture.png";
       const path = `.attachments/${Date.now()}-${name.replace(/[^\p{L}\p{N}._-]/gu, "_").slice(-100)}`;
       try {
-        const answer = await fetch(`${this.address}?path=${encodePath(path)}&parents=true`, { method: "PUT", body: file });
+        const answer = await fetch(`${this.address}?path=${encodeURIComponent(path)}&parents=true`, { method: "PUT", body: file });
         if (!answer.ok) throw new Error(`The server responded with status ${answer.status}.`);
         this.#files.push({ name, type: file.type || "application/octet-stream", path });
       } catch (err) {

@@ -8,8 +8,9 @@ import { blocksOf } from "./model.js";
 const marked = new Marked({ gfm: true, breaks: false });
 const longest = 200_000; // characters of Markdown that are parsed; the rest is shown as it is
 
+// A profile would put its own tags in the place of these, style and form among them.
 const purify = {
-  USE_PROFILES: { html: true }, RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false, SANITIZE_NAMED_PROPS: true,
+  RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false, SANITIZE_NAMED_PROPS: true,
   ALLOWED_TAGS: ["p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "img", "table", "thead", "tbody", "tr", "th", "td", "sub", "sup", "kbd"],
   ALLOWED_ATTR: ["href", "alt", "start", "align", "class"],
 };
