@@ -5,13 +5,11 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -151,22 +149,6 @@ func (p *person) choose(name string, content []byte) {
 	p.sees("it", chosenFile+fmt.Sprintf(` === %q`, name))
 }
 
-// slow has uploads take their time, in bytes a second; 0 ends that.
-func (p *person) slow(pace float64) {
-	p.t.Helper()
-	rule := network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: -1}}}
-	if pace > 0 {
-		rule.MatchedNetworkConditions[0].UploadThroughput = pace
-	}
-	p.does("change the network", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
-		if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
-			return chromedp.Void{}, err
-		}
-		_, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, rule)
-		return chromedp.Void{}, err
-	})
-}
-
 // homeOf is an archive by another program, with so many bytes that do not count.
 func homeOf(t *testing.T, notes string, more int) []byte {
 	t.Helper()
@@ -204,7 +186,7 @@ func (p *person) uploadsToIt(s *server, dashboard string) {
 	p.pictures("backup-uploading")
 	p.does("cancel it", chromedp.Click("[data-cancel-upload]"))
 	p.sees("the form again", `!document.querySelector(".archive-form [type=submit]").disabled && document.querySelector("[data-stand]").hidden && `+chosenFile+` === "home.tar"`)
-	p.slow(0)
+	p.slow(-1)
 	p.does("do without a backup", chromedp.Click(`.archive-form [name="save_first"]`), chromedp.Click(".archive-form [type=submit]"))
 	p.sees("the sandbox", at("/sandboxes/lab"))
 	if got := s.in("cat notes; ls"); got != "third\nmore\nnotes\n" {

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -323,4 +325,26 @@ func (p *person) stopsStartsDeletes(s *server, name string) {
 	p.pictures("delete")
 	p.does("its name", chromedp.SendKeys(`form[action*="/delete?"] input[type="text"]`, name), chromedp.Submit(`form[action*="/delete?"] input[type="text"]`))
 	p.sees("the list without it", at("/")+` && document.querySelector("[data-name='`+name+`']") === null`)
+}
+
+// throttle is network.EmulateNetworkConditionsByRule, for older browsers too: they want to be told that they are not offline.
+var throttle = cdp.Command[throttling, network.EmulateNetworkConditionsByRuleResult]{Method: network.CommandEmulateNetworkConditionsByRule}
+
+type throttling struct {
+	network.EmulateNetworkConditionsByRuleParams
+	Offline bool `json:"offline"`
+}
+
+// slow bounds what the browser sends, in bytes for a second; -1 for as fast as it goes.
+func (p *person) slow(rate float64) {
+	p.t.Helper()
+	var rule throttling
+	rule.MatchedNetworkConditions = []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: rate}}
+	p.does("bound the network", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+			return chromedp.Void{}, err
+		}
+		_, err := chromedp.Call(ctx, throttle, rule)
+		return chromedp.Void{}, err
+	})
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -97,17 +95,6 @@ func TestFilesPage_GoesOnWithAnUploadAfterAReload(t *testing.T) {
 	if left := p.in("ls -A inbox"); left != "big.bin\n" {
 		t.Errorf("there are %q", left)
 	}
-}
-
-// slow bounds what the browser sends, in bytes for a second; -1 for as fast as it goes.
-func (p *filesPage) slow(rate float64) {
-	p.t.Helper()
-	p.does("bound the network", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
-		_, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-			MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: rate}},
-		})
-		return chromedp.Void{}, err
-	})
 }
 
 // TestFilesPage_EditsAndSaves changes a file as a person does, while another user changes it on the disk.

@@ -130,6 +130,7 @@ func prepare(t testing.TB, host string, extra ...string) *server {
 		t.Fatal(err)
 	}
 	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, http: &http.Client{Transport: named(host)}, log: &bytes.Buffer{}}
+	t.TempDir() // so that the test's folders are removed after the server has ended: it may be writing into them
 	t.Cleanup(s.destroy)
 	return s
 }
