@@ -33,7 +33,7 @@ func (s *usageHandlers) table() []route {
 
 // usageScope is whose use of models a request may see and asks for.
 type usageScope struct {
-	user    string // id; "" for everybody's, which only an admin gets
+	user    string // id; "" for everyone's, which only an admin gets
 	name    string // of that user
 	sandbox string // id, or ""
 }

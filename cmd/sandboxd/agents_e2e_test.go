@@ -76,7 +76,7 @@ func TestAgents_FinishATurnWithoutALoginOrANetwork(t *testing.T) {
 	s.keepsKeysOut("lab", slices.Collect(maps.Values(providers)))
 }
 
-// offersModels adds a scripted provider, for everybody.
+// offersModels adds a scripted provider, for everyone.
 func (s *server) offersModels(kind gateway.Kind) *gatewaytest.Provider {
 	s.t.Helper()
 	p := gatewaytest.NewProvider(s.t, kind)

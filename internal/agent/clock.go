@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock measures the time of a turn. It stands still while a person is asked: they may be asleep.
+// clock measures the time of a turn. It is stopped while a person is asked: they may be asleep.
 type clock struct {
 	mu      sync.Mutex
 	timer   *time.Timer

@@ -124,7 +124,7 @@ func TestRun_ALongConversationIsSummedUp(t *testing.T) {
 	if result.Messages[0].Mark == nil || result.Messages[0].Mark.Summary != "SUMMARY of what was." || !strings.Contains(rec.text(agent.NoticeGiven), "summed up") {
 		t.Errorf("added %s", wire(t, result.Messages))
 	}
-	// The next turn goes on from there, and the summary is not made again.
+	// The next turn continues from there, and the summary is not made again.
 	again, _ := play(t, t.Context(), agent.Turn{Model: model, Window: 40_000, Messages: append(append(messages, result.Messages...), agent.NewText(agent.User, "More."))})
 	wantEnding(t, again, agent.Done)
 	if n := len(model.Requests()); n != 3 {

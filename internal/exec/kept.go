@@ -62,7 +62,7 @@ func withGuest(ctx context.Context, h access.Handle, open func(context.Context, 
 // Offsets says where one who talks to a kept program is: how much of its output was taken, and how much input it was given.
 type Offsets struct{ Output, Input int64 }
 
-// Pipe is the input and the output of a kept program as one stream, which goes on where it was when the link to the sandbox was lost.
+// Pipe is the input and the output of a kept program as one stream, which continues where it was when the link to the sandbox was lost.
 // Read is for one goroutine, Write for one, everything else for any. The caller must Close it; the program does not mind.
 type Pipe struct {
 	ctx    context.Context

@@ -11,7 +11,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Aliases gives an owner's own ("" for everybody's), by name.
+// Aliases gives an owner's own ("" for everyone's), by name.
 func (s *Service) Aliases(owner string) []Alias {
 	var list []Alias
 	for _, a := range s.table().aliases {

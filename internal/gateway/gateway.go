@@ -24,7 +24,7 @@ const (
 // Provider is a server of models. Its key is not in it.
 type Provider struct {
 	ID      string // sandbox.NewID's form; never reused
-	Owner   string // user id; "" when it is the server's, for everybody
+	Owner   string // user id; "" when it is the server's, for everyone
 	Name    string // a DNS label, unique among its owner's
 	Kind    Kind
 	BaseURL string   // absolute, http or https, without query and without a slash at its end, such as https://host or http://host:11434/v1; see endpoint
@@ -36,7 +36,7 @@ type Provider struct {
 
 // Alias is a name for models of different providers. The first whose provider answers serves a request ("local first").
 type Alias struct {
-	Owner   string // user id; "" for everybody's
+	Owner   string // user id; "" for everyone's
 	Name    string // as a client names a model, such as "fast" and "best"; unique among its owner's
 	Targets []Target
 	Changed time.Time

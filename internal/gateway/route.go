@@ -94,7 +94,7 @@ func routeOf(r *http.Request) (route, *problem) {
 			rt.dialect = Anthropic
 		}
 		return rt, nil
-	case at == "GET /responses" && r.Header.Get("Upgrade") != "": // Codex goes on over plain HTTP at once after this status
+	case at == "GET /responses" && r.Header.Get("Upgrade") != "": // Codex continues over plain HTTP at once after this status
 		return route{protocol: responses, dialect: OpenAI}, refuse(http.StatusUpgradeRequired, "Responses are not served over WebSocket here. Send POST /v1/responses.")
 	case stored.MatchString(at):
 		return route{protocol: responses, dialect: OpenAI, kinds: openaiOnly, path: "/v1" + path}, nil

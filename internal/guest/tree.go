@@ -37,7 +37,7 @@ type proc struct {
 // the environment, its id (those that made a session of their own and lost their parents). It first stops all that it finds
 // until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills. With
 // alone, which only a sandbox may say, it stops every other process too for as long as it hunts a tree that grows faster than
-// that; jobs that a user stopped run on then.
+// that; jobs that a user stopped run on then. A tree of which more appears after that is hunted again.
 //
 // alive says whether root has not been reaped: afterwards its number may be another process's.
 func killTree(root int, id string, mark descent.Mark, alive func() bool, alone bool) {

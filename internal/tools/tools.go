@@ -4,7 +4,7 @@
 // It does not decide who may use which sandbox, or which call needs a person's word: a Preview says what a call would do, its callers
 // ask. It runs nothing itself: everything happens within one sandbox, through the services that pages use too.
 //
-// Invariant: nothing that a model writes reaches beyond the sandbox of its Seat, no call blocks for ever, and every result is bounded and
+// Invariant: nothing that a model writes reaches beyond the sandbox of its Seat, no call blocks without a bound, and every result is bounded and
 // says what it leaves out.
 package tools
 

@@ -99,7 +99,7 @@ func TestCall_AServerThatTakesTheRequestAndSaysNothing(t *testing.T) {
 	})
 }
 
-// endless gives the same line for ever.
+// endless gives the same line again and again.
 type endless struct{ line string }
 
 func (e endless) Read(p []byte) (int, error) {
