@@ -26,14 +26,15 @@ RACE_TEST = $(GO_TEST) -race $(foreach p,$(UNRACED),-gcflags='$(p)=-race=false')
 # The packages that test-engine runs, with all of their tests: 'make test' leaves them out of 'make check'.
 ON_ENGINE := $(patsubst %/,%,$(sort $(dir $(wildcard internal/*/*_engine_test.go internal/*/*/*_engine_test.go))))
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Chat|Files|Models|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
+WORKSPACE := ^Test(Chat|Trials|Programs|Files|Models|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
 AGENTS := ^TestAgents_
+LLM := ^TestLLM_
 CHAOS := ^Test(Chaos|Snapshots|StoragePool|Soak)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
 
-.PHONY: help run build check test images test-engine test-e2e test-workspace test-agents test-chaos shots fuzz bench image lint generate check-generate clean
+.PHONY: help run build check test images test-engine test-e2e test-workspace test-agents test-llm test-chaos shots fuzz bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,7 +69,7 @@ test-engine: build bin/cadvisor bin/versitygw ## tests on a real engine
 test-e2e: build bin/traefik bin/pebble bin/cadvisor bin/criu ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)|$(AGENTS)' ./cmd/... ./compose ./internal/terminal
+	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)|$(AGENTS)|$(LLM)' ./cmd/... ./compose ./internal/terminal
 
 test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity, alerts, backups, repositories and snapshots
 	$(ENGINE) $(E2E_TEST) -run '$(WORKSPACE)' ./cmd/sandboxd
@@ -77,6 +78,12 @@ test-agents: build artifacts/agents/node_modules/.package-lock.json ## the agent
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(E2E_TEST) -run '$(AGENTS)' -v ./cmd/sandboxd
+
+test-llm: build ## Ollama in a sandbox, built from its Go module, and a model of random weights that another sandbox asks: no part of 'make test'
+	@internal/setup/tools.sh
+	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) bin/sandboxd template build llm --data artifacts/data
+	$(ENGINE) $(E2E_TEST) -run '$(LLM)' -v ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, snapshots and the storage pool
 	@internal/setup/tools.sh

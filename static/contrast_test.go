@@ -48,6 +48,7 @@ func TestColours_HaveTheContrastOfLevelAA(t *testing.T) {
 		{aaText, "calm", "bg surface hover calm-soft"},
 		{aaText, "terminal-ink", "terminal-bg"},
 		{aaText, "ink", "terminal-bg code-selection code-match code-found"},
+		{aaText, "accent", "sunken"}, {aaText, "busy", "raised sunken"}, {aaText, "bad", "sunken"}, {aaText, "ink-2", "accent-soft"}, {aaShape, "good", "raised"}, // the chat
 		{aaText, "ink-3", "terminal-bg accent-soft"}, {aaText, "ink", "accent-soft calm-soft"}, {aaText, "accent", "accent-soft terminal-bg"},
 		{aaText, "code-keyword", "terminal-bg code-selection"}, {aaText, "code-string", "terminal-bg"}, {aaText, "code-number", "terminal-bg"},
 		{aaText, "code-comment", "terminal-bg"}, {aaText, "code-function", "terminal-bg"}, {aaText, "code-type", "terminal-bg"},

@@ -92,7 +92,31 @@ func TestUnpackIDE_PutsEverythingThere(t *testing.T) {
 
 // What is fetched is what we have looked at: every package by its hash, and none from a place that is named here.
 func TestIDE_ItsLockPinsEveryPackageAndNamesNoPlace(t *testing.T) {
-	text, err := os.ReadFile("ide/package-lock.json")
+	if n := lockedPackages(t, "ide/package-lock.json"); n < 100 {
+		t.Errorf("%d packages", n)
+	}
+	all := files(t, os.DirFS("ide"))
+	for _, name := range []string{"Dockerfile", ".npmrc", "package.json", "files/install-vscode", "files/assemble"} {
+		if text := all[name]; text == "" || strings.Contains(text, "://") {
+			t.Errorf("%s names a place", name)
+		}
+	}
+}
+
+// So is what drives the browser.
+func TestBrowser_ItsLockPinsEveryPackageAndNamesNoPlace(t *testing.T) {
+	if n := lockedPackages(t, "sandbox/browser/files/package-lock.json"); n < 3 {
+		t.Errorf("%d packages", n)
+	}
+	if all := files(t, os.DirFS("sandbox/browser")); strings.Contains(all["Dockerfile"], "://") || !strings.Contains(all["Dockerfile"], "npm ci --ignore-scripts") {
+		t.Error("the Dockerfile names a place, or does not keep to the lock")
+	}
+}
+
+// lockedPackages counts the packages of a lock file, each of which must have a hash, and no address.
+func lockedPackages(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	must(t, err)
 	var lock struct {
 		Packages map[string]struct {
@@ -106,15 +130,7 @@ func TestIDE_ItsLockPinsEveryPackageAndNamesNoPlace(t *testing.T) {
 			t.Errorf("%s is at version %q, %q, from %q", name, p.Version, p.Integrity, p.Resolved)
 		}
 	}
-	if len(lock.Packages) < 100 {
-		t.Errorf("%d packages", len(lock.Packages))
-	}
-	all := files(t, os.DirFS("ide"))
-	for _, name := range []string{"Dockerfile", ".npmrc", "package.json", "files/install-vscode", "files/assemble"} {
-		if text := all[name]; text == "" || strings.Contains(text, "://") {
-			t.Errorf("%s names a place", name)
-		}
-	}
+	return len(lock.Packages)
 }
 
 // The base image's npm is fetched by its hash, too.

@@ -372,7 +372,7 @@ func firstProvider(kinds []KindChoice) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p class=\"small\">No providers yet. Choose one to start: with an API key it takes a minute.</p><ul class=\"kinds model-kinds\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p class=\"small\">No providers yet. Choose one to start: with an API key, or a server that you have, it takes a minute.</p><ul class=\"kinds model-kinds\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

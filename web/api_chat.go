@@ -14,6 +14,7 @@ import (
 const (
 	chatItemsUsual = 100
 	chatItemsMost  = 1000
+	chatItemsBytes = 2 << 20 // after which no more are added
 )
 
 // table is conversations, for programs and for the pane's script.
@@ -26,7 +27,7 @@ const chatPath = "/sandboxes/:name/conversations"
 
 func (s *chatHandlers) at(prefix string, who admission) []route {
 	all, one := prefix+chatPath, prefix+chatPath+"/:id"
-	return []route{
+	return append(s.links(one, who), []route{
 		{get, all, who, api(s.apiConversations)},
 		{post, all, who, api(s.apiCreateConversation)},
 		{get, one, who, api(s.apiConversation)},
@@ -40,9 +41,11 @@ func (s *chatHandlers) at(prefix string, who admission) []route {
 		{post, one + "/resume", who, api(s.act(s.cfg.Chat.Resume))},
 		{post, one + "/branch", who, api(s.apiBranch)},
 		{post, one + "/edit", who, api(s.apiEditMessage)},
+		{post, one + "/runs", who, api(s.apiRunBlock)},
+		{post, one + "/runs/:run/cancel", who, api(s.apiCancelRun)},
 		{post, one + "/turns/:turn/undo", who, apiLong(s.turn(s.cfg.Chat.Undo))},
 		{post, one + "/turns/:turn/redo", who, apiLong(s.turn(s.cfg.Chat.Redo))},
-	}
+	}...)
 }
 
 // conversation gives the sandbox and the conversation that the path names. One of another sandbox is one that does not exist.
@@ -104,7 +107,7 @@ func (s *chatHandlers) apiConversation(ctx context.Context, r *request, _ none) 
 	if err != nil {
 		return reply{}, err
 	}
-	q := chat.ItemQuery{Limit: chatItemsUsual}
+	q := chat.ItemQuery{Limit: chatItemsUsual, Bytes: chatItemsBytes, Shown: true}
 	if q.Before, err = natural(r, "before"); err != nil {
 		return reply{}, err
 	}
@@ -119,7 +122,7 @@ func (s *chatHandlers) apiConversation(ctx context.Context, r *request, _ none) 
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: chatViewShape{conversationOf(v.Conversation), chatItems(v.Items), queueOf(v.Queue)}}, nil
+	return reply{body: chatViewShape{conversationOf(v.Conversation), chatItems(v.Items), firstOf(v.Items), queueOf(v.Queue)}}, nil
 }
 
 // natural gives a parameter of the query that is a number, 0 when it is not there. Invalid for anything else.
@@ -139,15 +142,19 @@ type conversationPatch struct {
 	Title *string `json:"title"`
 	Model *string `json:"model"`
 	Mode  *string `json:"mode"`
+	// Settings are values of the agent's options, by their ids.
+	Settings map[string]string `json:"settings"`
 }
 
-// apiChangeConversation changes title, model or mode.
+// apiChangeConversation changes title, model, mode or settings.
 func (s *chatHandlers) apiChangeConversation(ctx context.Context, r *request, in conversationPatch) (reply, error) {
 	_, c, err := s.conversation(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}
+	var refused error
 	c, err = s.cfg.Chat.Change(ctx, c.ID, func(c *chat.Conversation) {
+		was := *c
 		if in.Title != nil {
 			c.Title = *in.Title
 		}
@@ -157,7 +164,16 @@ func (s *chatHandlers) apiChangeConversation(ctx context.Context, r *request, in
 		if in.Mode != nil {
 			c.Mode = chat.Mode(*in.Mode)
 		}
+		for id, value := range in.Settings {
+			if refused = c.Settings.Choose(id, value); refused != nil {
+				*c = was
+				return
+			}
+		}
 	})
+	if refused != nil {
+		return reply{}, refused
+	}
 	return reply{body: conversationOf(c)}, err
 }
 
@@ -179,13 +195,16 @@ type messageBody struct {
 
 // apiSendMessage gives the agent a message: 202. It waits for the turn under way.
 func (s *chatHandlers) apiSendMessage(ctx context.Context, r *request, in messageBody) (reply, error) {
-	_, c, err := s.conversation(ctx, r)
+	h, c, err := s.conversation(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}
 	m := chat.Queued{ID: in.ID, User: r.who.User.ID, Text: in.Text}
 	for _, f := range in.Files {
 		m.Files = append(m.Files, chat.File(f))
+	}
+	if len(m.Files) <= chat.MaxFiles {
+		s.takePictures(ctx, h, m.Files)
 	}
 	m, err = s.cfg.Chat.Send(ctx, c.ID, m)
 	if err != nil {

@@ -9,22 +9,60 @@ import (
 
 // conversationShape is a conversation as programs see it.
 type conversationShape struct {
-	ID        string    `json:"id"`
-	Title     string    `json:"title"`
-	Agent     string    `json:"agent"`
-	Model     string    `json:"model"`
-	Mode      string    `json:"mode"`
-	State     string    `json:"state"`
-	Since     time.Time `json:"since"`
-	Problem   string    `json:"problem"`
-	Held      bool      `json:"held"`
-	Rev       int64     `json:"rev"`
-	Items     int64     `json:"items"`
-	Turn      int64     `json:"turn"`
-	Used      usedShape `json:"used"`
-	From      string    `json:"from"`
-	CreatedAt time.Time `json:"created_at"`
-	ChangedAt time.Time `json:"changed_at"`
+	ID        string        `json:"id"`
+	Title     string        `json:"title"`
+	Agent     string        `json:"agent"`
+	Model     string        `json:"model"`
+	Mode      string        `json:"mode"`
+	State     string        `json:"state"`
+	Since     time.Time     `json:"since"`
+	Problem   string        `json:"problem"`
+	Held      bool          `json:"held"`
+	Rev       int64         `json:"rev"`
+	Items     int64         `json:"items"`
+	Turn      int64         `json:"turn"`
+	Used      usedShape     `json:"used"`
+	From      string        `json:"from"`
+	CreatedAt time.Time     `json:"created_at"`
+	ChangedAt time.Time     `json:"changed_at"`
+	Settings  settingsShape `json:"settings"`
+}
+
+type settingsShape struct {
+	Options  []optionShape  `json:"options"`
+	Commands []commandShape `json:"commands"`
+}
+
+type optionShape struct {
+	ID     string       `json:"id"`
+	Name   string       `json:"name"`
+	Value  string       `json:"value"` // as the person has chosen; the agent gets it with the next message
+	Values []valueShape `json:"values"`
+}
+
+type valueShape struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type commandShape struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+func settingsOf(s chat.Settings) settingsShape {
+	out := settingsShape{Options: []optionShape{}, Commands: []commandShape{}}
+	for _, o := range s.Options {
+		shape := optionShape{ID: o.ID, Name: o.Name, Value: o.Chosen(), Values: []valueShape{}}
+		for _, v := range o.Values {
+			shape.Values = append(shape.Values, valueShape{v.ID, v.Label})
+		}
+		out.Options = append(out.Options, shape)
+	}
+	for _, c := range s.Commands {
+		out.Commands = append(out.Commands, commandShape(c))
+	}
+	return out
 }
 
 type usedShape struct {
@@ -32,6 +70,7 @@ type usedShape struct {
 	Output     int64   `json:"output_tokens"`
 	Cached     int64   `json:"cached_tokens"`
 	CostUSD    float64 `json:"cost_usd"`
+	Unpriced   bool    `json:"unpriced"`
 	Context    int64   `json:"context_tokens"`
 	WindowSize int64   `json:"context_window"`
 }
@@ -40,7 +79,7 @@ func conversationOf(c chat.Conversation) conversationShape {
 	return conversationShape{
 		ID: c.ID, Title: c.Title, Agent: c.Agent, Model: c.Model, Mode: string(c.Mode), State: string(c.State), Since: c.Since.UTC(), Problem: c.Problem,
 		Held: c.Held, Rev: c.Rev, Items: c.Items, Turn: c.Turn, From: c.From, CreatedAt: c.Created.UTC(), ChangedAt: c.Changed.UTC(),
-		Used: usedShape{c.Used.Input, c.Used.Output, c.Used.Cached, float64(c.Used.Cost) / 1e6, c.Used.Context, c.Used.Window},
+		Settings: settingsOf(c.Settings), Used: usedShape{c.Used.Input, c.Used.Output, c.Used.Cached, float64(c.Used.Cost) / 1e6, c.Used.Unpriced, c.Used.Context, c.Used.Window},
 	}
 }
 
@@ -106,7 +145,16 @@ func queuedOf(q chat.Queued) queuedShape {
 type chatViewShape struct {
 	Conversation conversationShape `json:"conversation"`
 	Items        []chatItemShape   `json:"items"`
+	First        int64             `json:"first"`
 	Queue        []queuedShape     `json:"queue"`
+}
+
+// firstOf is the number of the first of items, those included that are not shown: before it there may be more. 0 when there are none.
+func firstOf(items []chat.Item) int64 {
+	if len(items) == 0 {
+		return 0
+	}
+	return items[0].N
 }
 
 // chatChangeShape is one change of a conversation.

@@ -14,6 +14,8 @@ type providerShape struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"`
 	BaseURL string    `json:"base_url,omitempty"` // for those who may change it
+	Sandbox string    `json:"sandbox,omitempty"`  // likewise: the name of the one in which it is, in place of an address
+	Port    int       `json:"port,omitempty"`
 	Models  []string  `json:"models"`
 	Own     bool      `json:"own"` // the caller's, and not the server's
 	HasKey  *bool     `json:"has_key,omitempty"`
@@ -25,6 +27,7 @@ func newProviderShape(r *request, p gateway.Provider) providerShape {
 	out := providerShape{Name: p.Name, Kind: string(p.Kind), Models: list(p.Models), Own: p.Owner != "", Changed: p.Changed.UTC(), Problem: providerProblem(r, p)}
 	if mayChangeModels(r, p.Owner) {
 		out.BaseURL, out.HasKey = p.BaseURL, &p.HasKey
+		out.Sandbox, out.Port = p.Inside.Name, p.Inside.Port
 	}
 	return out
 }
@@ -112,6 +115,8 @@ func (s *providerHandlers) apiProvider(_ context.Context, r *request, _ none) (r
 type providerBody struct {
 	Kind    string   `json:"kind"`
 	BaseURL string   `json:"base_url"`
+	Sandbox string   `json:"sandbox"` // its name; with Port in place of BaseURL
+	Port    int      `json:"port"`
 	Key     *string  `json:"key"`
 	Models  []string `json:"models"`
 	Own     *bool    `json:"own"`
@@ -124,6 +129,11 @@ func (s *providerHandlers) apiPutProvider(ctx context.Context, r *request, in pr
 		return reply{}, err
 	}
 	p := gateway.Provider{Owner: owner, Name: r.param("name"), Kind: gateway.Kind(in.Kind), BaseURL: in.BaseURL, Models: in.Models}
+	if in.Sandbox != "" || in.Port != 0 {
+		if p.Inside, err = s.insideOf(ctx, r, owner, in.Sandbox, in.Port); err != nil {
+			return reply{}, err
+		}
+	}
 	_, err = s.provider(owner, p.Name)
 	added := err != nil
 	if p, err = s.cfg.Models.SetProvider(ctx, p, in.Key); err != nil {
@@ -166,15 +176,21 @@ func (s *providerHandlers) apiCheckProvider(ctx context.Context, r *request, _ n
 
 // checkProvider asks a provider of an owner's for its models, and says how long that took. What goes wrong there is recorded as a failure.
 func (s *providerHandlers) checkProvider(ctx context.Context, r *request, owner, name string) (models []string, took time.Duration, err error) {
-	if _, err := s.provider(owner, name); err != nil {
+	p, err := s.provider(owner, name)
+	if err != nil {
 		return nil, 0, err
 	}
-	within, cancel := context.WithTimeout(ctx, s.limit)
+	limit := s.limit
+	if p.Inside != (gateway.Inside{}) {
+		limit += wakeAllowance
+		r.liftDeadlines()
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	begun := time.Now()
 	models, err = s.cfg.Models.CheckProvider(within, owner, name)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = fault.Wrap(err, fault.Timeout, "The provider %s did not answer within %s. Check its address, and that its server runs.", name, spanWords(s.limit))
+		err = fault.Wrap(err, fault.Timeout, "The provider %s did not answer within %s. Check its address, and that its server runs.", name, spanWords(limit))
 	}
 	r.failed = err != nil
 	return models, time.Since(begun), err

@@ -10,18 +10,19 @@ import (
 
 // sandboxShape is a sandbox as programs see it. Golden files pin it.
 type sandboxShape struct {
-	Name       string         `json:"name"`
-	Label      string         `json:"label"`
-	Template   string         `json:"template"` // "" for a plain image
-	Image      string         `json:"image"`    // "" for a template
-	State      string         `json:"state"`
-	Problem    string         `json:"problem"`
-	Owner      string         `json:"owner"` // user name
-	CreatedAt  time.Time      `json:"created_at"`
-	ClonedFrom string         `json:"cloned_from"` // name then of the sandbox that it is a clone of; "" for none
-	URLs       urlsShape      `json:"urls"`
-	Limits     limitsShape    `json:"limits"`
-	Update     *standingShape `json:"update"` // null for a plain image
+	Name       string           `json:"name"`
+	Label      string           `json:"label"`
+	Template   string           `json:"template"` // "" for a plain image
+	Image      string           `json:"image"`    // "" for a template
+	State      string           `json:"state"`
+	Problem    string           `json:"problem"`
+	Owner      string           `json:"owner"` // user name
+	CreatedAt  time.Time        `json:"created_at"`
+	ClonedFrom string           `json:"cloned_from"` // name then of the sandbox that it is a clone of; "" for none
+	URLs       urlsShape        `json:"urls"`
+	Limits     limitsShape      `json:"limits"`
+	Update     *standingShape   `json:"update"` // null for a plain image
+	Agent      *agentStateShape `json:"agent"`  // null while none works, asks or has failed lately
 
 	Volumes []boxVolumeShape `json:"volumes"`
 	restShape
@@ -60,6 +61,7 @@ func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.
 		},
 		Limits:    limitsOf(box.Spec.Limits),
 		Update:    s.updates.standing(box),
+		Agent:     s.agentStateShape(box.ID),
 		Volumes:   s.volumes.boxVolumeShapes(box),
 		restShape: s.restShape(box),
 	}, nil

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,9 @@ import (
 // maxBadges is how many a row of the list has room for.
 const maxBadges = 6
 
-// badges are what matters of a sandbox beside its state: who else may use it, then what it offers. They come from memory.
+// badges are what matters of a sandbox beside its state: what its agent does, who else may use it, then what it offers. They come from memory.
 func (s *listHandlers) badges(box sandbox.Sandbox) []views.Badge {
-	list := s.openPorts(box)
+	list := slices.Concat(s.agentBadge(box), s.trials.tryBadge(box), s.openPorts(box))
 	usable := box.State == sandbox.Running || box.State.Resting() // using one that rests wakes it
 	if usable && s.cfg.Sandboxes.OffersIDE(box) {
 		list = append(list, views.Badge{Icon: "code", Text: "VS Code", Title: "Open VS Code", URL: s.cfg.Hosts.IDEURL(box.Name), Away: true})

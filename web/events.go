@@ -54,6 +54,7 @@ type changes struct {
 	images *event.Subscription[catalog.ImageEvent]
 	uses   *event.Subscription[idle.Change] // only of pages
 	alerts *alertFeed                       // only of pages
+	agents *agentFeed                       // only of pages
 	told   map[string]templateImage         // by template: the last one sent
 	inside <-chan news                      // what changes in a sandbox itself; nil for none
 }
@@ -79,6 +80,9 @@ func (c *changes) close() {
 	}
 	if c.alerts != nil {
 		c.alerts.Close()
+	}
+	if c.agents != nil {
+		c.agents.Close()
 	}
 }
 

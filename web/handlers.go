@@ -62,7 +62,8 @@ type (
 		*Server
 		settings sync.Mutex // held while the settings are changed
 	}
-	chatHandlers struct{ *Server } // conversations with agents
+	chatHandlers  struct{ *Server } // conversations with agents
+	agentHandlers struct{ *Server } // agents of others, in sandboxes
 )
 
 // handlers are all of them.
@@ -107,6 +108,9 @@ type handlers struct {
 	aliases       *aliasHandlers
 	models        *modelHandlers
 	chat          *chatHandlers
+	agents        *agentHandlers
+	sharedChat    *sharedChatHandlers
+	trials        *trialHandlers
 }
 
 func newHandlers(s *Server) handlers {
@@ -116,6 +120,7 @@ func newHandlers(s *Server) handlers {
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s}, modelCalls: newModelCallHandlers(s), usage: &usageHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},
-		providers: &providerHandlers{s, offerLimit}, aliases: &aliasHandlers{s}, models: &modelHandlers{Server: s}, chat: &chatHandlers{s},
+		providers: &providerHandlers{s, offerLimit}, aliases: &aliasHandlers{s}, models: &modelHandlers{Server: s}, chat: &chatHandlers{s}, agents: &agentHandlers{s},
+		sharedChat: newSharedChatHandlers(s), trials: &trialHandlers{s},
 	}
 }

@@ -50,6 +50,9 @@ type Sandboxes interface {
 	Subscribe() *event.Subscription[sandbox.Event]
 }
 
+// BoxNames gives the name and the owner's id of the sandbox with an id. NotFound when there is none.
+type BoxNames func(ctx context.Context, id string) (name, owner string, err error)
+
 // Idle is what the delivery asks of idle.Reaper. It asks nothing of a sandbox and counts as no use.
 type Idle interface {
 	Outlook(s sandbox.Sandbox) idle.Outlook

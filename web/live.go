@@ -12,6 +12,7 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/chat"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
@@ -19,6 +20,7 @@ import (
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/template"
+	"sandboxd/internal/trials"
 	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 	"sandboxd/internal/wire"
@@ -63,7 +65,8 @@ func (p *parts) send(ctx context.Context, to events) error {
 }
 
 // news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, of its services, of an
-// alert that the reader may see, of a backup, of a snapshot, of a schedule, or of all figures.
+// alert that the reader may see, of a backup, of a snapshot, of a schedule, of what an agent
+// does, or of all figures.
 type news struct {
 	box      *sandbox.Event
 	image    *catalog.ImageEvent
@@ -75,6 +78,8 @@ type news struct {
 	snapshot *snapshot.Change // the same
 	schedule *schedule.Change // the same
 	update   *update.Change   // the same
+	agent    *chat.Activity
+	trial    *trials.Change // the zero value says that any may have changed
 	figures  bool
 
 	repository *repository.Change
@@ -106,7 +111,7 @@ func (nothingBeside) beside(context.Context, func(news)) {}
 // live makes a topic of a page's parts: open does what can fail.
 func (s *liveHandlers) live(open func(ctx context.Context, r *request) (livePage, error)) opener {
 	return func(ctx context.Context, r *request) (pump, func(), error) {
-		from := s.listen().withUses(s.cfg.Uses).follow(s.cfg.Alerts, r, s.cfg.Now()) // before the page looks at the store, so that no change falls between
+		from := s.listen().withUses(s.cfg.Uses).follow(s.cfg.Alerts, r, s.cfg.Now()).withAgents(s.Server, r) // before the page looks at the store, so that no change falls between
 		page, err := open(ctx, r)
 		if err != nil {
 			from.close()
@@ -151,13 +156,11 @@ func (s *liveHandlers) pump(ctx context.Context, to events, page livePage, from 
 
 // relay hands on what changes: a change of a sandbox at once, a change of what keeps it awake with some patience.
 func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from *changes, alarms <-chan string) error {
-	glance := time.NewTicker(s.reasons)
-	defer glance.Stop()
-	var pace, reasonPace <-chan time.Time // not nil while the last event is too recent for another
-	var alertPace <-chan time.Time        // not nil while more alerts are awaited, to be told together
+	glance := time.Tick(s.reasons)
+	// Each is not nil while the last event is too recent for another, or, of alerts, while more are awaited, to be told together.
+	var pace, reasonPace, alertPace <-chan time.Time
 	var out parts
-	for changed, reasons := false, false; ; {
-		more := true
+	for changed, reasons, more := false, false, true; more; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -178,12 +181,16 @@ func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from
 				changed = page.take(news{alert: e}) || changed
 				alertPace = cmp.Or(alertPace, time.After(livePace))
 			}
+		case e, ok := <-from.agents.C:
+			more = ok
+			changed = ok && page.take(news{agent: e}) || changed
+			from.agents.tell(ctx, e, &out)
 		case <-alertPace:
 			alertPace = nil
 			from.alerts.tell(&out)
 		case n := <-from.inside:
 			changed = page.take(n) || changed
-		case <-glance.C:
+		case <-glance:
 			reasons = true
 		case text := <-alarms:
 			out.add("alarm", views.Replace, views.Alarm(text))
@@ -191,9 +198,6 @@ func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from
 			pace = nil
 		case <-reasonPace:
 			reasonPace = nil
-		}
-		if !more {
-			return nil
 		}
 		look := reasons && reasonPace == nil
 		if urgent, ok := page.(urgentPage); (changed || look) && (pace == nil || ok && urgent.urgent()) {
@@ -209,4 +213,5 @@ func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from
 			return err
 		}
 	}
+	return nil
 }

@@ -42,6 +42,7 @@ type liveList struct {
 	newest  time.Time            // of the sandboxes that it shows
 	pending []sandbox.Event      // the latest of each sandbox, in order
 	figures bool                 // there are new ones
+	agents  map[string]bool      // by sandbox id: what theirs do has changed
 
 	images map[string]catalog.ImageStatus // new ones, where the page has cards of templates
 	cards  map[string]string              // what it says of them, as far as it was told
@@ -51,7 +52,7 @@ func (s *listHandlers) openLiveList(ctx context.Context, r *request) (livePage, 
 	q := wantedList(r)
 	l := &liveList{
 		server: s.Server, request: r, show: s.workspace.presenter(r, "list", q.url("/")),
-		images: map[string]catalog.ImageStatus{}, cards: map[string]string{},
+		images: map[string]catalog.ImageStatus{}, cards: map[string]string{}, agents: map[string]bool{},
 	}
 	return l, l.load(ctx, q)
 }
@@ -110,14 +111,19 @@ func (l *liveList) shown(rows ...views.Row) {
 func (l *liveList) look(out *parts) {
 	for id, d := range l.drawn {
 		l.tellState(d, l.server.cfg.Sandboxes.Progress(id), out)
-		badges := l.server.list.badges(d.box)
-		if now := printOf(badges); now != d.badges {
-			d.badges = now
-			out.add(views.BadgesID(id), views.Replace, views.BadgesPart(id, badges))
-		}
+		l.tellBadges(d, out)
 		if at, used := l.server.cfg.LastUses.Last(id); used {
 			l.tellUsed(d, at, out)
 		}
+	}
+}
+
+// tellBadges collects the badges of a row when they are not those that the page shows.
+func (l *liveList) tellBadges(d *drawnRow, out *parts) {
+	badges := l.server.list.badges(d.box)
+	if now := printOf(badges); now != d.badges {
+		d.badges = now
+		out.add(views.BadgesID(d.box.ID), views.Replace, views.BadgesPart(d.box.ID, badges))
 	}
 }
 
@@ -157,6 +163,10 @@ func (l *liveList) beside(ctx context.Context, hand func(news)) {
 func (l *liveList) take(n news) bool {
 	l.figures = l.figures || n.figures
 	if n.figures {
+		return true
+	}
+	if n.agent != nil && l.drawn[n.agent.Sandbox] != nil {
+		l.agents[n.agent.Sandbox] = true
 		return true
 	}
 	if n.uses != nil {
@@ -200,6 +210,12 @@ func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 		}
 	}
 	out.list = append(out.list, changes.list...)
+	for id := range l.agents {
+		if d := l.drawn[id]; d != nil {
+			l.tellBadges(d, out)
+		}
+	}
+	clear(l.agents)
 	l.tellCards(out)
 	if reasons {
 		l.look(out)

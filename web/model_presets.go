@@ -18,6 +18,7 @@ type modelPreset struct {
 	models            []string // the best first; none when the server's own are asked for
 	keyHint           string
 	needsKey          bool
+	inside            bool // it is a port of a sandbox
 }
 
 // keptKey is said of every key.
@@ -46,6 +47,10 @@ var modelPresets = []modelPreset{
 		id: "ollama", kind: gateway.Ollama, icon: "server", title: "Ollama", text: "A server with models of your own, by its URL.", name: "ollama",
 		example: "http://192.168.1.20:11434", public: "https://ollama.example.com", keyHint: "Only if the server asks for one." + keptKey,
 	},
+	{
+		id: "sandbox", kind: gateway.Ollama, icon: "box", title: "A model in a sandbox", text: "Ollama, llama.cpp or vLLM in one of your sandboxes. No key, no account.", name: "local",
+		inside: true, keyHint: "Only if the server asks for one." + keptKey,
+	},
 }
 
 // exampleFor gives an example of an address that the caller can enter.
@@ -68,7 +73,14 @@ func presetNamed(id string) (modelPreset, bool) {
 // presetOf finds the choice that a provider looks like, by its kind and address.
 func presetOf(p gateway.Provider) modelPreset {
 	of := modelPreset{kind: p.Kind, icon: "server", title: string(p.Kind)}
+	isInside := p.Inside != gateway.Inside{}
 	for _, one := range modelPresets {
+		if one.inside || isInside {
+			if one.inside && isInside {
+				return one
+			}
+			continue
+		}
 		if one.kind == p.Kind && (one.address == "" || one.address == p.BaseURL) {
 			return one
 		}

@@ -40,7 +40,7 @@ var outcomes = map[string]string{
 	"template-deleted": "The template was deleted.",
 	"volume-deleted":   "The volume was deleted. Sandboxes that run keep it until they are restarted.",
 
-	"provider-saved":   "The provider was saved. Check it to see that it answers.",
+	"provider-saved":   "The provider was saved. Check it to see that it answers, and to list its models.",
 	"models-listed":    "The models of the provider are listed. Edit it to put the best one first and the fastest one last.",
 	"provider-deleted": "The provider was deleted, with its key.",
 	"alias-saved":      "The alias was saved.",

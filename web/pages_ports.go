@@ -80,7 +80,7 @@ func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList
 	}
 	for _, d := range s.cfg.Sandboxes.Services(box) {
 		if d.Port != 0 {
-			at(d.Port, func(v *views.Port) { v.Title = cmp.Or(v.Title, d.Name) })
+			at(d.Port, func(v *views.Port) { v.Title, v.Service = cmp.Or(v.Title, d.Name), true })
 		}
 	}
 	for _, p := range l.open {

@@ -15,7 +15,7 @@ func TestPorts_TheMenuHasWhatListensIsDeclaredOrOpenToOthers(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.Spec.Template = "node-api" })
 	s.declare("mine", catalog.Service{Name: "docs", Command: []string{"true"}, Port: 8001})
-	s.rooms.listen(wire.PortOpen{Port: 3000, Process: "node"}, wire.PortOpen{Port: 5432, Process: "<b>postgres"})
+	s.rooms.listen(wire.PortOpen{Port: 3000, Process: "node"}, wire.PortOpen{Port: 5432, Process: "<b>postgres"}, wire.PortOpen{Port: 8001, Process: "docs"})
 	if err := s.ports.Set(t.Context(), box, 9000, sandbox.Public); err != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +25,12 @@ func TestPorts_TheMenuHasWhatListensIsDeclaredOrOpenToOthers(t *testing.T) {
 		if hasAttr(n, "data-open") {
 			line += " open"
 		}
+		if hasAttr(n, "data-service") { // it is not offered when it opens
+			line += " service"
+		}
 		got = append(got, line+" "+attr(in(n, "a.port-who"), "data-who"))
 	}
-	want := "3000 API open Private; 5432 <b>postgres open Private; 8001 docs Private; 9000 Port Public"
+	want := "3000 API open Private; 5432 <b>postgres open Private; 8001 docs open service Private; 9000 Port Public"
 	if strings.Join(got, "; ") != want {
 		t.Errorf("menu %s, want %s", strings.Join(got, "; "), want)
 	}

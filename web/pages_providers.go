@@ -22,6 +22,9 @@ func providerView(r *request, p gateway.Provider) views.ModelProvider {
 	}
 	if v.Mine {
 		v.Address, v.Key = views.Plain(p.BaseURL, maxPath), p.HasKey
+		if p.Inside != (gateway.Inside{}) {
+			v.Address = p.Inside.Name + ", port " + strconv.Itoa(p.Inside.Port)
+		}
 	}
 	return v
 }
@@ -36,13 +39,13 @@ func providerChoices() []views.KindChoice {
 }
 
 // pageNewProvider shows the form of a provider of the kind that the address names, or asks for one.
-func (s *providerHandlers) pageNewProvider(_ context.Context, r *request) (templ.Component, error) {
+func (s *providerHandlers) pageNewProvider(ctx context.Context, r *request) (templ.Component, error) {
 	if kind := r.query("kind"); kind != "" {
 		preset, ok := presetNamed(kind)
 		if !ok {
 			return nil, fault.Field("kind", "There is no kind %.40q of providers.", kind)
 		}
-		return s.form(r, s.newProviderForm(r, preset)), nil
+		return s.form(ctx, r, s.newProviderForm(r, preset))
 	}
 	v := views.AlertKinds{Title: "Add provider", Text: "Where do the models come from?", Next: modelsPath, Items: providerChoices()}
 	if r.byScript() {
@@ -55,6 +58,7 @@ func (s *providerHandlers) pageNewProvider(_ context.Context, r *request) (templ
 // newProviderForm is the form with what a preset fills in.
 func (s *providerHandlers) newProviderForm(r *request, p modelPreset) views.ProviderForm {
 	return views.ProviderForm{
+		Inside: p.inside, Kind: views.Field{Value: string(p.kind)}, Port: views.Field{Value: ollamaPort},
 		Preset: p.id, Title: p.title, Text: p.text, Name: views.Field{Value: s.freeName(r, p.name)}, BaseURL: views.Field{Value: p.address},
 		Models: views.Field{Value: strings.Join(p.models, "\n")}, Asks: r.isAdmin(), NeedsKey: p.needsKey, KeyHint: p.keyHint, Address: p.exampleFor(r), Folded: p.address != "",
 	}
@@ -72,12 +76,17 @@ func (s *providerHandlers) freeName(r *request, name string) string {
 }
 
 // form shows a form of a provider.
-func (s *providerHandlers) form(r *request, v views.ProviderForm) templ.Component {
+func (s *providerHandlers) form(ctx context.Context, r *request, v views.ProviderForm) (templ.Component, error) {
+	if v.Inside {
+		if err := s.offerSandboxes(ctx, r, &v); err != nil {
+			return nil, err
+		}
+	}
 	if r.byScript() {
-		return views.ProviderSheet(v)
+		return views.ProviderSheet(v), nil
 	}
 	v.Frame = s.frame(r, "Provider", "settings")
-	return views.ProviderFormPage(v)
+	return views.ProviderFormPage(v), nil
 }
 
 // askedProvider finds the provider that the address names, which the caller may change.
@@ -93,18 +102,19 @@ func (s *providerHandlers) askedProvider(r *request) (gateway.Provider, error) {
 func knownProviderForm(r *request, p gateway.Provider) views.ProviderForm {
 	of := presetOf(p)
 	return views.ProviderForm{
+		Inside: of.inside, Kind: views.Field{Value: string(p.Kind)}, Sandbox: views.Field{Value: p.Inside.Name}, Port: views.Field{Value: strconv.Itoa(p.Inside.Port)},
 		Known: true, Title: of.title, Text: of.title, Name: views.Field{Value: p.Name}, BaseURL: views.Field{Value: p.BaseURL}, Models: views.Field{Value: strings.Join(p.Models, "\n")},
 		Own: views.Field{Value: strconv.FormatBool(p.Owner != "")}, HasKey: p.HasKey, NeedsKey: of.needsKey, KeyHint: of.keyHint, Address: of.exampleFor(r),
 	}
 }
 
 // pageProvider shows the form of a provider that there is, without its key.
-func (s *providerHandlers) pageProvider(_ context.Context, r *request) (templ.Component, error) {
+func (s *providerHandlers) pageProvider(ctx context.Context, r *request) (templ.Component, error) {
 	p, err := s.askedProvider(r)
 	if err != nil {
 		return nil, err
 	}
-	return s.form(r, knownProviderForm(r, p)), nil
+	return s.form(ctx, r, knownProviderForm(r, p))
 }
 
 // postedOwner says whose something new is to be, by the form.
@@ -136,6 +146,12 @@ func (s *providerHandlers) submitNewProvider(ctx context.Context, r *request) (s
 		return "", fault.New(fault.Invalid, "Choose a kind of provider first.")
 	}
 	p := gateway.Provider{Owner: owner, Name: r.field("name"), Kind: preset.kind, BaseURL: r.field("base_url"), Models: strings.Fields(r.form("models"))}
+	if preset.inside {
+		p.Kind = gateway.Kind(r.form("kind"))
+		if p.Inside, err = s.postedInside(ctx, r, owner); err != nil {
+			return "", err
+		}
+	}
 	if _, err := s.provider(owner, p.Name); err == nil {
 		return "", &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is a provider of this name already. Edit that one, or choose another name."}
 	}
@@ -154,12 +170,17 @@ func (s *providerHandlers) submitProvider(ctx context.Context, r *request) (stri
 		return "", err
 	}
 	p.BaseURL, p.Models = r.field("base_url"), strings.Fields(r.form("models"))
+	if p.Inside != (gateway.Inside{}) {
+		if p.Inside, err = s.postedInside(ctx, r, p.Owner); err != nil {
+			return "", err
+		}
+	}
 	_, err = s.cfg.Models.SetProvider(ctx, p, postedKey(r))
 	return done(modelsPath, "provider-saved"), err
 }
 
 // againProvider shows the form again with its values, and the error beside its field. A key has to be entered again.
-func (s *providerHandlers) againProvider(_ context.Context, r *request, cause error) (templ.Component, error) {
+func (s *providerHandlers) againProvider(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	var v views.ProviderForm
 	if r.param("name") == "" {
 		preset, ok := presetNamed(r.form("preset"))
@@ -174,16 +195,17 @@ func (s *providerHandlers) againProvider(_ context.Context, r *request, cause er
 		}
 		v = knownProviderForm(r, p)
 	}
-	name, own := v.Name.Value, v.Own.Value
-	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "base_url": &v.BaseURL, "key": &v.Key, "models": &v.Models, "own": &v.Own}, cause)
+	name, own, kind := v.Name.Value, v.Own.Value, v.Kind.Value
+	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "base_url": &v.BaseURL, "key": &v.Key, "models": &v.Models, "own": &v.Own,
+		"sandbox": &v.Sandbox, "port": &v.Port, "kind": &v.Kind}, cause)
 	if v.Known {
-		v.Name.Value, v.Own.Value = name, own
+		v.Name.Value, v.Own.Value, v.Kind.Value = name, own, kind
 	}
 	if v.Key.Value != "" && v.Key.Fault == "" {
 		v.Key.Fault = "Enter the key again."
 	}
 	v.Key.Value, v.RemoveKey = "", r.form("remove_key") != ""
-	return s.form(r, v), nil
+	return s.form(ctx, r, v)
 }
 
 // shownOffer bounds the models of a check's result on a page.

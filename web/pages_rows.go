@@ -30,6 +30,7 @@ func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandb
 	if p.place == "list" {
 		row.Badges = s.list.badges(box)
 	}
+	row.Tries = s.trials.tryBadge(box)
 	if p.admin {
 		row.Owner = "–"
 		if name, err := p.names.name(ctx, box.Owner); err == nil && name != "" {

@@ -67,7 +67,7 @@ func (s *Server) routes() []route {
 		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.modelCalls.table(), s.usage.table(), s.snapshots.table(), s.snapshots.pages(), s.updates.table(), s.updates.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.ownTemplates.table(), s.host.table(), s.settingsPages(),
-		s.providers.table(), s.aliases.table(), s.models.table(), s.chat.table())
+		s.providers.table(), s.aliases.table(), s.models.table(), s.chat.table(), s.agents.table(), s.sharedChat.table(), s.trials.table())
 }
 
 func (s *Server) processRoutes() []route {
@@ -434,6 +434,7 @@ func (s *Server) liveTopics() []topic {
 		{schedulesPath + "/:id", s.live.live(s.schedules.openLiveSchedule)},
 		{repositoriesPath, s.live.live(s.repositories.openLiveRepositories)},
 		{"/sandboxes/:name/snapshots", s.live.live(s.snapshots.openLiveSnapshots)},
+		{triesPath + "/:id", s.live.live(s.trials.openLiveTries)},
 		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},

@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/acp/install"
 	"sandboxd/internal/activity"
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
@@ -32,6 +33,7 @@ import (
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/template"
 	"sandboxd/internal/terminal"
+	"sandboxd/internal/trials"
 	"sandboxd/internal/update"
 	"sandboxd/internal/visibility"
 	"sandboxd/internal/volume"
@@ -68,7 +70,13 @@ type Config struct {
 	Snapshots    *snapshot.Service
 	Updates      *update.Service             // of sandboxes
 	Chat         *chat.Service               // conversations with agents in sandboxes
+	Runs         *chat.Runs                  // of code in them
+	ChatStates   *chat.States                // what the agents do
+	ChatLinks    *chat.Links                 // by which others read conversations
+	ChatBoxes    BoxNames                    // the sandboxes of conversations
 	ChatModels   func(owner string) []string // names of models that the agents of a user can ask; must not block
+	Agents       *install.Service            // agents of others, in sandboxes
+	Trials       *trials.Service             // the same message to agents in clones of a sandbox
 
 	Repositories *repository.Service // where backups can be beside the folder
 

@@ -113,9 +113,9 @@ func newEmptyStage(t *testing.T) *stage {
 	backups := keepBackups(t, s.homes, log)
 	catalog, own := ownTemplates(t, stageTemplates{}, s.images)
 	shared, served := keepVolumes(t, catalog, log)
-	s.server = New(Config{
-		Models: keepModels(t, log, func() time.Time { return stageTime }),
-		Chat:   keepChat(t, log), ChatModels: func(string) []string { return []string{"best"} },
+	s.server = New(withChat(t, log, namesIn(s.boxes.List), Config{
+		Models:  keepModels(t, log, func() time.Time { return stageTime }),
+		Agents:  keepAgents(t, log, &fakeCommands{}),
 		Volumes: shared, VolumeAccess: served.access(shared, nil),
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: catalog, OwnTemplates: own, Images: s.images, Terminals: s.terminals.Service,
@@ -131,8 +131,9 @@ func newEmptyStage(t *testing.T) *stage {
 		Backups:  backups, Repositories: placesOf(backups),
 		Snapshots:   keepSnapshots(t, s.homes, log),
 		Preferences: s.workspace, TabNames: s.workspace, LastViews: s.workspace, LastUses: s.uses,
-	})
+	}))
 	s.server.cfg.Schedules = keepSchedules(t, db.Schedules(), s.server.cfg.Backups, s.boxes, s.accounts)
+	s.server.cfg.Trials = keepTrials(t, s.homes, s.server.cfg, func(context.Context) error { return nil }, log)
 	s.updates = newStageUpdates(s.boxes, s.idle)
 	s.server.cfg.Updates = keepUpdates(t, s.updates, s.updates, s.images, stageTemplates{}, s.updates.uses)
 	s.server.cfg.Backups.Quota = 1 << 30

@@ -105,7 +105,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	backups := keepBackups(t, w.manager, log)
 	catalog, own := ownTemplates(t, templates, w.images)
-	w.server = New(Config{
+	w.server = New(withChat(t, log, namesIn(w.manager.List), Config{
 		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: backups, Repositories: placesOf(backups),
 		Snapshots: keepSnapshots(t, w.manager, log),
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
@@ -114,12 +114,13 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
 		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{}, LastUses: &fakeUses{last: map[string]time.Time{}},
-		Models: keepModels(t, log, nil),
-		Chat:   keepChat(t, log), ChatModels: func(string) []string { return []string{"best"} },
+		Models:  keepModels(t, log, nil),
+		Agents:  keepAgents(t, log, w.guests),
 		Volumes: shared, VolumeAccess: w.volumes.access(shared, wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}),
-	})
+	}))
 	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)
 	w.server.cfg.Updates = keepUpdates(t, w.manager, w.server.cfg.Snapshots, w.images, templates, func(sandbox.Sandbox) []idle.Reason { return nil })
+	w.server.cfg.Trials = keepTrials(t, w.manager, w.server.cfg, w.room.ask, log)
 	w.live()
 	w.user("root", auth.Admin)
 	w.user("ada", auth.Member)

@@ -50,21 +50,11 @@ mkdir -p ~/work && cd ~/work && rm -f hello.txt
 // TestAgents_FinishATurnWithoutALoginOrANetwork runs the agents that people use, as their npm packages have them, in a sandbox that has
 // only what each sandbox has.
 func TestAgents_FinishATurnWithoutALoginOrANetwork(t *testing.T) {
-	if _, err := os.Stat(filepath.Join(agentPackages, "node_modules")); err != nil {
-		t.Fatalf("%v: run 'make test-agents'", err)
-	}
-	templates := t.TempDir()
-	writeTemplate(t, templates, "agents", agentManifest)
-	if err := os.WriteFile(filepath.Join(templates, "agents", "Dockerfile"), []byte("ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := newServer(t, "--prebuild", "", "--templates", templates)
+	s := newAgentsServer(t)
 	providers := map[gateway.Kind]*gatewaytest.Provider{}
 	for _, kind := range []gateway.Kind{gateway.Anthropic, gateway.OpenAI, gateway.Gemini} {
 		providers[kind] = s.offersModels(kind)
 	}
-	s.create(map[string]any{"name": "lab", "template": "agents"})
-	engine(t, "cp", agentPackages, s.container("lab")+":/home/agent/agents")
 	for _, a := range agentPrograms {
 		name, _, _ := strings.Cut(a.command, " ")
 		t.Run(name, func(t *testing.T) { s.takesTurn(t, a.command, a.path, providers[a.kind]) })
@@ -74,6 +64,23 @@ func TestAgents_FinishATurnWithoutALoginOrANetwork(t *testing.T) {
 		t.Run(name+" without a budget", func(t *testing.T) { s.tellsOfBudget(t, a.command) })
 	}
 	s.keepsKeysOut("lab", slices.Collect(maps.Values(providers)))
+}
+
+// newAgentsServer has a sandbox "lab" with the packages, and without a network.
+func newAgentsServer(t *testing.T) *server {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(agentPackages, "node_modules")); err != nil {
+		t.Fatalf("%v: run 'make test-agents'", err)
+	}
+	templates := t.TempDir()
+	writeTemplate(t, templates, "agents", agentManifest)
+	if err := os.WriteFile(filepath.Join(templates, "agents", "Dockerfile"), []byte("ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, "--prebuild", "", "--templates", templates)
+	s.create(map[string]any{"name": "lab", "template": "agents"})
+	engine(t, "cp", agentPackages, s.container("lab")+":/home/agent/agents")
+	return s
 }
 
 // offersModels adds a scripted provider, for everyone.

@@ -22,6 +22,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/chat"
 	"sandboxd/internal/docker"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
@@ -408,7 +409,8 @@ func (a *app) newHandler() (http.Handler, error) {
 	}
 	dashboard := web.New(web.Config{
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images, OwnTemplates: a.templates,
-		Commands: commands, Chat: a.chat, ChatModels: own.names, Terminals: terminal.New(a.manager, a.log),
+		Commands: commands, Chat: a.chat, Runs: a.runs, ChatStates: a.doing, ChatLinks: chat.NewLinks(a.db.Chat(), nil), ChatBoxes: a.db.Sandboxes().OwnerOf, ChatModels: own.names,
+		Agents: a.others, Trials: a.trials, Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(), LastViews: a.db.Workspace(), LastUses: a.uses,
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},

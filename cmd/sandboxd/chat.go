@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/acp/install"
 	"sandboxd/internal/agent"
 	"sandboxd/internal/agent/anthropic"
 	"sandboxd/internal/agent/ollama"
@@ -22,13 +25,19 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/text"
 	"sandboxd/internal/tools"
+	"sandboxd/internal/trials"
 )
 
 // agents are the conversations with agents in sandboxes, and what these work with.
 type agents struct {
-	chat  *chat.Service
-	tools *tools.Service
+	chat   *chat.Service
+	doing  *chat.States
+	tools  *tools.Service
+	runs   *chat.Runs
+	trials *trials.Service
+	others *install.Service // agents that are not our own
 }
 
 // ownKinds are the providers that sandboxd's own agent has a driver for.
@@ -37,9 +46,13 @@ var ownKinds = []gateway.Kind{gateway.Anthropic, gateway.OpenAI, gateway.Ollama}
 // newChat puts conversations together: sandboxd's own agent, with models from the gateway and the tools of its sandbox.
 func newChat(a *app, control *access.Control, commands *exec.Service, inside *files.Service) *ownModels {
 	a.tools = tools.New(tools.Config{Exec: commands, Files: inside, Services: services.New(a.manager), Snapshots: a.snapshots, Logs: a.logs})
+	catalog := install.NewCatalog(filepath.Join(a.config.Data, "agents.json"), a.log)
+	a.others = install.New(install.Config{Catalog: catalog, Exec: commands, Log: a.log})
 	m := &ownModels{gateway: a.models, sandboxes: a.db.Sandboxes(), through: transport.Handler(a.models.Handler(callerOf))}
+	limits := a.config.turnLimits()
 	own := loop.New(loop.Config{
-		Model: m.of,
+		Limits: limits,
+		Model:  m.of,
 		Tools: func(ctx context.Context, c chat.Conversation, ask loop.Ask) ([]tools.Tool, error) {
 			h, err := handleOf(ctx, a, control, c)
 			if err != nil {
@@ -49,22 +62,53 @@ func newChat(a *app, control *access.Control, commands *exec.Service, inside *fi
 		},
 		Report: func(err error) { a.log.Warn("a tool of an agent", "error", err) },
 	})
+	programs := newPrograms(a, catalog, control, commands, limits)
+	a.doing = chat.NewStates(a.db.Chat(), nil)
 	a.chat = chat.New(chat.Config{
-		Store: a.db.Chat(), Checkpoints: checkpoints{a}, Log: a.log,
+		Store: a.doing, Checkpoints: checkpoints{a}, Ready: func(ctx context.Context) { awaitSandboxes(ctx, a.manager) }, Log: a.log,
 		Hold: holding(a, idle.Agent),
 		May: func(ctx context.Context, c chat.Conversation) error {
 			_, err := handleOf(ctx, a, control, c)
 			return err
 		},
-		Left: func(c chat.Conversation) { a.tools.Leave(c.Sandbox, c.ID) },
+		Left: func(c chat.Conversation) {
+			a.tools.Leave(c.Sandbox, c.ID)
+			left(a, programs, c)
+		},
 		Drivers: func(agent string) (chat.Driver, error) {
-			if agent != chat.OwnAgent {
-				return nil, fault.New(fault.NotFound, "There is no agent %q here.", agent)
+			if agent == chat.OwnAgent {
+				return a.runs.First(own), nil
 			}
-			return own, nil
+			driver, err := programs.For(agent)
+			if err != nil {
+				return nil, err
+			}
+			return a.runs.First(driver), nil
 		},
 	})
+	a.runs = chat.NewRuns(a.chat, codeRunner{a, control})
+	a.trials = trials.New(trials.Config{Store: a.db.Trials(), Sandboxes: a.manager, Snapshots: a.snapshots, Chat: a.chat, Doing: a.doing, Room: a.room, Log: a.log})
 	return m
+}
+
+// How long is waited at the start until the engine was looked at.
+const (
+	sandboxesLook  = 50 * time.Millisecond
+	sandboxesLimit = 30 * time.Second
+)
+
+// awaitSandboxes waits until what the last end of sandboxd has cut off in sandboxes is being finished: before that one whose snapshot was
+// being taken would be refused. An engine that stays away is not waited for any longer.
+func awaitSandboxes(ctx context.Context, m *sandbox.Manager) {
+	ctx, cancel := context.WithTimeout(ctx, sandboxesLimit)
+	defer cancel()
+	for m.EngineHealth() != nil {
+		select {
+		case <-time.After(sandboxesLook):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // handleOf gives the conversation's sandbox, as the user who began the conversation may use it now.
@@ -108,24 +152,24 @@ func (p checkpoints) Take(ctx context.Context, id, title string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	taken, _, err := p.a.snapshots.Begin(ctx, box, snapshot.Ask{Kind: snapshot.Automatic, Note: "Before a turn of an agent: " + title})
-	if err != nil {
-		return "", err
-	}
-	taken, err = p.a.snapshots.Wait(ctx, taken.ID)
+	taken, err := p.a.snapshots.Take(ctx, box, snapshot.Ask{Kind: snapshot.Automatic, Note: "Before a turn of an agent: " + text.OneLine(title, len(title))})
 	if err == nil && taken.State != snapshot.Ready {
 		err = fault.New(fault.Unavailable, "The snapshot was not taken: %s", taken.Problem)
 	}
-	return taken.ID, err
+	if err != nil {
+		return "", err
+	}
+	return taken.ID, nil
 }
 
 // Restore implements chat.Checkpoints.
-func (p checkpoints) Restore(ctx context.Context, sandbox, id string) error {
+func (p checkpoints) Restore(ctx context.Context, sandbox, id string) (before string, err error) {
 	box, err := p.box(ctx, sandbox)
-	if err == nil {
-		_, err = p.a.snapshots.Restore(ctx, box, id)
+	if err != nil {
+		return "", err
 	}
-	return err
+	safety, err := p.a.snapshots.Restore(ctx, box, id)
+	return safety.ID, err
 }
 
 // ownModels finds the models of sandboxd's own agent at the gateway, so that keys, budgets and the log of calls are the same as for what
@@ -157,7 +201,7 @@ func (m *ownModels) of(ctx context.Context, c chat.Conversation) (loop.Model, er
 		return loop.Model{}, err
 	}
 	e := transport.Endpoint{BaseURL: "http://gateway", Model: asked, HTTP: asking{m.through, gateway.Caller{User: owner, Sandbox: c.Sandbox, Label: name, Outside: true}}}
-	out := loop.Model{Name: asked, Window: windowOf(model), Price: func(u agent.Usage) (int64, bool) {
+	out := loop.Model{Name: asked, Window: m.gateway.Window(model), NoImages: !sees(model), Price: func(u agent.Usage) (int64, bool) {
 		return m.gateway.Price(model, gateway.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
 	}}
 	switch kind {
@@ -172,18 +216,24 @@ func (m *ownModels) of(ctx context.Context, c chat.Conversation) (loop.Model, er
 	return out, nil
 }
 
-// windows are how many tokens models take, by the beginning of their names; the longest that fits counts.
-var windows = map[string]int{"claude": 200_000, "gpt-5": 272_000, "gpt-4.1": 1_000_000, "gpt-4o": 128_000, "o3": 200_000, "o4": 200_000, "qwen": 32_768, "llama": 32_768, "gemma": 32_768, "mistral": 32_768}
+// sighted are the families of models that take text alone, and those within them that can see, by the beginning of their names; the longest
+// that fits counts. Others are thought to see: a provider that refuses pictures is asked again without.
+var sighted = map[string]bool{"gpt-3.5": false, "gpt-oss": false, "o1-mini": false, "o3-mini": false, "deepseek": false, "codestral": false, "codellama": false,
+	"llama": false, "llama3.2-vision": true, "llama4": true, "llama-4": true, "phi": false, "phi-4-multimodal": true, "granite": false, "granite3.2-vision": true,
+	"qwen2.5": false, "qwen2.5vl": true, "qwen2.5-vl": true, "qwen3": false, "qwen3-vl": true, "qwen3.5": true, "smollm": false, "mistral-nemo": false}
 
-// windowOf says how many tokens a model takes; 0 when that is not known.
-func windowOf(model string) (n int) {
+// sees says whether a model can be sent pictures.
+func sees(model string) bool { return ofLongest(sighted, model, true) }
+
+// ofLongest gives the value of the longest prefix that a name has.
+func ofLongest[V any](of map[string]V, name string, otherwise V) V {
 	longest := 0
-	for prefix, window := range windows {
-		if strings.HasPrefix(model, prefix) && len(prefix) > longest {
-			longest, n = len(prefix), window
+	for prefix, v := range of {
+		if strings.HasPrefix(name, prefix) && len(prefix) > longest {
+			longest, otherwise = len(prefix), v
 		}
 	}
-	return n
+	return otherwise
 }
 
 // askingAs is the key of the caller in the context of a request of ours to the gateway.

@@ -22,6 +22,7 @@ import (
 const (
 	benchDeltas   = 500
 	deltaEvery    = 20 * time.Millisecond
+	paragraph     = 10 // words, as answers have them
 	benchMessages = 5000
 	openings      = 50
 )
@@ -31,7 +32,11 @@ func (b *benches) chats() {
 	s := newServer(b.t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base"})
 	b.group(s, "deltas", func() { b.deltas(s) })
+	b.group(s, "delta over ACP", func() { b.deltasOverACP(s) })
+	b.group(s, "cuts", func() { b.cuts(s) })
+	b.group(s, "delta to the pane", func() { b.deltasToThePane(s) })
 	b.group(s, "long conversation", func() { b.longConversation(s) })
+	b.group(s, "pane", func() { b.chatPane(s) })
 }
 
 // clock is a provider whose answer is the time at which each of its words is sent, in nanoseconds.
@@ -44,7 +49,11 @@ func clock(w http.ResponseWriter, r *http.Request) {
 		if i == benchDeltas-1 {
 			reason = `"stop"`
 		}
-		fmt.Fprintf(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%d \"},\"finish_reason\":%s}]}\n\n", time.Now().UnixNano(), reason)
+		end := " "
+		if i%paragraph == paragraph-1 {
+			end = `\n\n`
+		}
+		fmt.Fprintf(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%d%s\"},\"finish_reason\":%s}]}\n\n", time.Now().UnixNano(), end, reason)
 		if http.NewResponseController(w).Flush() != nil {
 			return
 		}
@@ -60,11 +69,25 @@ func clock(w http.ResponseWriter, r *http.Request) {
 func (b *benches) deltas(s *server) {
 	provider := httptest.NewServer(http.HandlerFunc(clock))
 	defer provider.Close()
-	var c struct{ ID string }
 	if err := s.ask("PUT", "/providers/clock", map[string]any{"kind": "openai", "base_url": provider.URL + "/v1", "models": []string{"clock"}}); err != nil {
 		s.t.Fatal(err)
 	}
-	if status := s.call("POST", "/sandboxes/lab/conversations", map[string]any{"model": "clock"}, &c); status != http.StatusCreated {
+	all := s.deltasOf(map[string]any{"model": "clock"}, "What time is it?")
+	b.add("delta from the provider to the client's event", "p50 ≤ 15 ms", all, nil)
+}
+
+// deltasOverACP is the same with an agent that is a program in the sandbox, and says the time.
+func (b *benches) deltasOverACP(s *server) {
+	s.hasScriptedAgent("lab")
+	all := s.deltasOf(map[string]any{"agent": "scripted"}, fmt.Sprintf("clock %d", benchDeltas))
+	b.add("delta from an agent over ACP to the client's event", "p50 ≤ 15 ms", all, nil)
+}
+
+// deltasOf gives how old the words of an answer were when they were told.
+func (s *server) deltasOf(conversation map[string]any, message string) []time.Duration {
+	s.t.Helper()
+	var c struct{ ID string }
+	if status := s.call("POST", "/sandboxes/lab/conversations", conversation, &c); status != http.StatusCreated {
 		s.t.Fatalf("create: %d", status)
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), eventLimit)
@@ -72,14 +95,14 @@ func (b *benches) deltas(s *server) {
 	took := make(chan []time.Duration, 1)
 	lines := s.follow(ctx, "/sandboxes/lab/conversations/"+c.ID+"/events")
 	go func() { took <- delays(lines) }()
-	if err := s.ask("POST", "/sandboxes/lab/conversations/"+c.ID+"/messages", map[string]any{"text": "What time is it?"}); err != nil {
+	if err := s.ask("POST", "/sandboxes/lab/conversations/"+c.ID+"/messages", map[string]any{"text": message}); err != nil {
 		s.t.Fatal(err)
 	}
 	all := <-took
 	if len(all) < benchDeltas/2 {
 		s.t.Fatalf("%d of %d words came", len(all), benchDeltas)
 	}
-	b.add("delta from the provider to the client's event", "p50 ≤ 15 ms", all, nil)
+	return all
 }
 
 // follow reads a stream of server-sent events.

@@ -22,6 +22,7 @@ func TestChat_TheDemonstrationNeedsNoProvider(t *testing.T) {
 	p.workspacePage(s)
 	p.opensChat()
 	p.sees("how to get a model", chatWelcome+` && document.querySelector('.chat-welcome a[href="/settings/models"]') !== null`)
+	p.sees("the agents, of which sandboxd's own has no model", `document.querySelector('.chat-welcome [data-agent="sandboxd"] input')?.disabled === true && document.querySelectorAll(".chat-welcome [data-agent]").length > 1`)
 	p.pictures("chat-empty")
 	p.runs("mark the pane", `document.querySelector(".chat-composer").sameRun = true`)
 	p.pushes(".chat-welcome", "Start the demonstration")
@@ -80,24 +81,6 @@ func TestChat_AsksBeforeItActs(t *testing.T) {
 		t.Errorf("the file is gone: %s", out.Stderr)
 	}
 	w.pictures("chat-answered")
-}
-
-// TestChat_HostileMarkdownDoesNothing shows an answer that wants to run, to load and to look like the page.
-func TestChat_HostileMarkdownDoesNothing(t *testing.T) {
-	t.Parallel()
-	w := newChatter(t)
-	w.provider.Play(gatewaytest.Script{Text: "<script>window.hurt = 1</script><img src=x onerror=\"window.hurt = 1\"><svg onload=\"window.hurt = 1\"></svg>\n\n" +
-		"[script](javascript:window.hurt=1) [data](data:text/html,x) [good](https://example.test/page) ![remote](https://evil.test/pixel.png)\n\n" +
-		"<iframe src=\"https://evil.test/\"></iframe><form action=\"https://evil.test/\"><input name=x><button>Allow</button></form><style>*{display:none}</style>\n\n" +
-		"<a href=\"jAvAsCrIpT:window.hurt=1\" style=\"background:url(https://evil.test/a)\" onclick=\"window.hurt=1\">x</a>\n\n" +
-		"```html\n<script>window.hurt = 1</script>\n```\n\n" + strings.Repeat(">", 300_000) + "\n\nTHE END"})
-	w.says("go")
-	w.sees("the answer", chatIdle+` && document.querySelector(".chat-text code.language-html") !== null && `+tells("THE END"))
-	w.sees("the only link", `[...document.querySelectorAll(".chat-text a")].map((a) => [a.href, a.rel, a.target].join()).join() === "https://example.test/page,noopener noreferrer nofollow,_blank"`)
-	const hurt = `[String(window.hurt), ...[...document.querySelectorAll(".chat-text :is(img, iframe, form, input, style, script, svg:not(.icon), [style], [onclick], [onerror])")].map((e) => e.outerHTML.slice(0, 200)), ...performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes("evil.test"))].join(" ")`
-	if found := w.reads(hurt); found != "undefined" {
-		t.Errorf("it runs, loads or shows %s", found)
-	}
 }
 
 // TestChat_AFileGoesAlong drops a file: it is in the sandbox, and the model is told where.

@@ -63,13 +63,19 @@ func (w *chatter) keptOpen() {
 // says writes a message and sends it with Enter.
 func (p *person) says(text string) {
 	p.t.Helper()
+	p.writes(text)
+	p.key("Enter", "\r", 13)
+	p.sees("that it is sent", `document.querySelector(".chat-composer textarea").value === ""`)
+}
+
+// writes puts text into the message and does not send it.
+func (p *person) writes(text string) {
+	p.t.Helper()
 	p.does("go to the message", chromedp.Focus(`.chat-composer textarea`))
 	p.does("write "+text, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
 		return chromedp.Void{}, err
 	})
-	p.key("Enter", "\r", 13)
-	p.sees("that it is sent", `document.querySelector(".chat-composer textarea").value === ""`)
 }
 
 // pushes presses a button of the pane by the beginning of its accessible name, within what a selector gives.

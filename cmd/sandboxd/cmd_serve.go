@@ -141,7 +141,7 @@ func serve(ctx context.Context, c *Config, log logger, out io.Writer) (err error
 	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	for _, run := range []func(context.Context) error{
-		a.prebuild, a.times.Run, a.reaper.Run, a.ports.Run, a.uses.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run, a.repositories.Run, a.backups.Run, a.schedules.Run, a.templates.Run, a.snapshots.Run, forgetSnapshots(a), packPool(a, c), a.volumes.Run, a.updates.Run,
+		a.prebuild, a.times.Run, a.reaper.Run, a.ports.Run, a.uses.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run, a.repositories.Run, a.backups.Run, a.schedules.Run, a.templates.Run, a.snapshots.Run, forgetDeleted(a), packPool(a, c), a.volumes.Run, a.updates.Run,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}

@@ -63,6 +63,10 @@ type Config struct {
 	SnapshotAutomatic     int
 	SnapshotMost          int
 	MemorySnapshots       bool
+	TurnSteps             int
+	TurnTokens            int64
+	TurnDollars           float64
+	TurnTime              time.Duration
 }
 
 // envPrefix begins the variable of every flag: --log-level is SANDBOXD_LOG_LEVEL.
@@ -105,6 +109,7 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.ActivityKeep, "activity-keep", "180d", `how long is kept who did what, at most 500,000 entries: a duration such as "48h" or "180d"`)
 	c.backupFlags(f)
 	c.snapshotFlags(f)
+	c.turnFlags(f)
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 	f.String("traefik-listen", "", "")
 	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
@@ -188,6 +193,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if _, err := c.snapshotKeep(); err != nil {
+		return err
+	}
+	if err := c.checkTurns(); err != nil {
 		return err
 	}
 	if _, err := c.reserve(math.MaxInt64); err != nil {

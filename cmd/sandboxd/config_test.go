@@ -29,6 +29,10 @@ func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
 		"--snapshot-keep=never":     `--snapshot-keep is "never"`,
 		"--snapshot-most=0":         `--snapshot-most is 0; it must be between 1 and`,
 		"--snapshot-automatic=-1":   `--snapshot-automatic is -1; it must be between 1 and`,
+		"--turn-steps=-1":           `--turn-steps is -1; it must be a number of steps`,
+		"--turn-tokens=-1":          `--turn-tokens is -1`,
+		"--turn-dollars=NaN":        `--turn-dollars is NaN; it must be between 0 for no limit and`,
+		"--turn-time=-1h":           `--turn-time is -1h0m0s`,
 		"--trusted-proxies=banana":  `--trusted-proxies has "banana"`,
 	} {
 		root := newRootCmd()

@@ -37,6 +37,7 @@ var dataEntries = []dataEntry{
 	{pattern: sqlite.InstanceFile, kept: true},
 	{pattern: "secret.key", kept: true},
 	{pattern: "prices.json", kept: true},
+	{pattern: "agents.json", kept: true},
 	{pattern: "ssh_host_ed25519_key", kept: true},
 	{pattern: ownFolder, kept: true, templates: true},
 	{pattern: restoredFolder, why: "the templates and CA file of your own are taken from where --templates and --ca-file name them"},

@@ -27,7 +27,8 @@
 //     internal/git, rebuilds images at set times (internal/cron) and keeps the record of builds. internal/auth knows users and credentials.
 //   - internal/gateway gives models to what runs in sandboxes, over their links (models.go here): keys, names, budgets, the log of calls.
 //   - internal/chat keeps conversations with agents, internal/chat/loop drives sandboxd's own agent (chat.go here): a turn of internal/agent,
-//     with a driver for each protocol, and the operations of internal/tools. static/chat is the pane.
+//     with a driver for each protocol, and the operations of internal/tools. internal/coderun finds the code that messages
+//     ask to run. static/chat is the pane.
 //
 // Invariant: everything that lives is started in serve and waited for there.
 package main

@@ -101,7 +101,7 @@ func (s *server) finish() {
 
 // removeBelongings removes what the engine has for this server, which does not run any more.
 func (s *server) removeBelongings() {
-	for _, label := range []string{"sandboxd.files", "sandboxd.instance", "sandboxd.volume"} {
+	for _, label := range []string{"sandboxd.files", "sandboxd.instance", "sandboxd.snapshot", "sandboxd.volume"} {
 		for _, b := range belongings {
 			left := strings.Fields(s.docker(append(b.list, "--filter", "label="+label+"="+s.instance())...))
 			if b.what == "networks" {
@@ -112,6 +112,10 @@ func (s *server) removeBelongings() {
 				s.docker(append(b.remove, left...)...)
 			}
 		}
+	}
+	images := strings.Fields(s.docker("images", "--filter", "reference=sandboxd/snapshot/"+s.instance(), "--format", "{{.Repository}}:{{.Tag}}"))
+	if len(images) > 0 {
+		s.docker(append([]string{"rmi"}, images...)...) // of snapshots; by name, as an image can have others
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/gateway"
 	"sandboxd/internal/idle"
@@ -31,7 +33,10 @@ func (c *Config) modelFlags(f *pflag.FlagSet) {
 
 // newModels reads the providers of models and what was used of them.
 func newModels(ctx context.Context, a *app) (*gateway.Service, error) {
+	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker)).Noting(a.uses.Note)
+	inside := &insideModels{sandboxes: a.db.Sandboxes(), control: control}
 	return gateway.Open(ctx, gateway.Config{
+		Dial:  inside.Dial,
 		Store: a.db.Gateway(), Sealer: sealedBy(keyFile(a.config)), Prices: pricesPath(a.config), Hold: holding(a, idle.Model), Log: a.log,
 		Private: a.config.ModelPrivateAddresses,
 	})
@@ -66,6 +71,9 @@ func holding(a *app, kind idle.Kind) func(sandbox string) (release func()) {
 // serveAll runs the gateway of models, its server for programs in sandboxes, the conversations with agents, and the server of dashboard, API
 // and sandboxes' hosts. The gateway ends after all others, so that it keeps the last of their calls.
 func serveAll(ctx context.Context, a *app, l net.Listener) error {
+	if err := errors.Join(a.doing.Load(ctx), a.trials.Load(ctx)); err != nil {
+		return err
+	}
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
 	defer last()
 	var all errgroup.Group
@@ -76,7 +84,9 @@ func serveAll(ctx context.Context, a *app, l net.Listener) error {
 		servers.Go(func() error { return serveHTTP(ctx, l, a.handler, a.log) })
 		servers.Go(func() error { return serveModels(ctx, a) })
 		servers.Go(func() error { return a.chat.Run(ctx) })
+		servers.Go(func() error { return a.trials.Run(ctx) })
 		servers.Go(func() error { return a.tools.Run(ctx) })
+		servers.Go(func() error { return a.others.Run(ctx) })
 		return servers.Wait()
 	})
 	return all.Wait()
@@ -111,6 +121,9 @@ func (p programs) caller(r *http.Request) (gateway.Caller, error) {
 	id, ok := r.Context().Value(askingKey{}).(string)
 	if !ok {
 		return gateway.Caller{}, fault.New(fault.Unauthenticated, "Models are asked from a sandbox.")
+	}
+	if fromPage(r) {
+		return gateway.Caller{}, fault.New(fault.Forbidden, "Programs of the sandbox can ask models, pages in a browser cannot. Have a server in the sandbox ask.")
 	}
 	name, owner, err := p.sandboxes.OwnerOf(r.Context(), id)
 	return gateway.Caller{User: owner, Sandbox: id, Label: name}, err

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -16,14 +17,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// front stands between a browser and a server, and fails as a network does: it cuts requests for one path off without an answer.
+// front is between a browser and a server, and fails as a network does: it cuts requests off without an answer.
 type front struct {
 	s        *server
 	proxy    httputil.ReverseProxy
 	listener *httptest.Server
 
 	mu   sync.Mutex
-	path string
+	path string   // which requests it cuts off, as path.Match has it
 	left int      // how many more requests for it are cut off
 	came []string // of each request for it, where it comes from and what for, as the browser says
 }
@@ -55,7 +56,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) cuts(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r.URL.Path != f.path {
+	if is, _ := path.Match(f.path, r.URL.Path); !is {
 		return false
 	}
 	f.came = append(f.came, r.Header.Get("Sec-Fetch-Site")+" "+r.Header.Get("Sec-Fetch-Dest"))
@@ -64,9 +65,9 @@ func (f *front) cuts(r *http.Request) bool {
 }
 
 // fails has the next requests for path fail. The connections are cut, too: a browser sends what fails on an old one anew by itself.
-func (f *front) fails(path string, times int) {
+func (f *front) fails(pattern string, times int) {
 	f.mu.Lock()
-	f.path, f.left, f.came = path, times, nil
+	f.path, f.left, f.came = pattern, times, nil
 	f.mu.Unlock()
 	f.listener.CloseClientConnections()
 }
@@ -114,6 +115,15 @@ func TestNetwork_AClickOutlivesItsFailures(t *testing.T) {
 	came := strings.Join(f.heard(), ", ")
 	if !strings.Contains(came, "empty") || strings.Contains(came, "same-origin") || strings.Contains(came, "none") {
 		t.Errorf("the worker tells where the link comes from as %s", came)
+	}
+
+	s.create(map[string]any{"name": "lab", "template": "base"})
+	p.does("open a workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	p.sees("a prompt", promptShown)
+	f.fails("/static/chunk-*.js", 8)
+	p.opensChat()
+	if came := f.heard(); len(came) <= 8 {
+		t.Errorf("only %d scripts were asked for", len(came))
 	}
 
 	p.does("open the list", chromedp.Navigate("http://localhost:"+s.port()+"/"))

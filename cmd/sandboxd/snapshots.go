@@ -54,8 +54,8 @@ func (a *app) newSnapshots(ctx context.Context) error {
 	return nil
 }
 
-// forgetSnapshots makes what deletes the snapshots of sandboxes that are deleted, until its ctx ends.
-func forgetSnapshots(a *app) func(ctx context.Context) error {
+// forgetDeleted makes what deletes the snapshots of sandboxes that are deleted, and forgets their tries, until its ctx ends.
+func forgetDeleted(a *app) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		sub := a.manager.Subscribe()
 		defer func() { sub.Close() }()
@@ -67,6 +67,7 @@ func forgetSnapshots(a *app) func(ctx context.Context) error {
 					a.snapshots.Nudge() // which looks for those that were missed
 				} else if e.Deleted {
 					forgetSnapshotsOf(ctx, a, e.Sandbox)
+					a.trials.Forget(e.Sandbox.ID)
 				}
 			case <-ctx.Done():
 				return nil

@@ -24,9 +24,6 @@ type Turn struct {
 	Permit func(ctx context.Context, call Call, tool Tool) (Decision, error)
 	// Sink gets each event in order, one at a time; the turn waits for it. Nil drops them.
 	Sink func(Event)
-	// Steer is asked before each step but the first for what the person has said meanwhile: messages of theirs, with IDs. Nil means
-	// nothing.
-	Steer func() []Message
 	// Price gives what usage costs in millionths of a dollar, and whether that is known. Nil means that it is not.
 	Price func(Usage) (cost int64, known bool)
 

@@ -276,20 +276,6 @@ func TestRun_CancelEndsToolsAndKeepsTheirOutput(t *testing.T) {
 	}
 }
 
-func TestRun_SteeringComesBetweenSteps(t *testing.T) {
-	model := scripted.New(scripted.Step{Calls: []scripted.Call{use("look", "1")}})
-	said := []agent.Message{agent.NewText(agent.User, "Hurry up.")}
-	result, _ := play(t, t.Context(), agent.Turn{Model: model, Tools: []agent.Tool{echo("look", false)}, Steer: func() []agent.Message {
-		defer func() { said = nil }()
-		return said
-	}})
-	wantEnding(t, result, agent.Done)
-	parts := model.Requests()[1].Messages[2].Parts
-	if len(parts) != 2 || parts[0].Kind != agent.PartResult || parts[1].Text != "Hurry up." {
-		t.Errorf("the model got %+v", parts)
-	}
-}
-
 func TestRun_APartialAnswerIsContinued(t *testing.T) {
 	model := scripted.New(scripted.Step{Text: "Half an"}, scripted.Step{Text: "answer."})
 	first, _ := play(t, t.Context(), agent.Turn{Model: model, Limits: agent.Limits{Steps: 1}})
@@ -329,7 +315,7 @@ func TestRun_AToolsErrorAndPanicBecomeResults(t *testing.T) {
 }
 
 func TestRun_PicturesInResultsAreBounded(t *testing.T) {
-	png := agent.Image{MediaType: "image/png", Data: []byte("x")}
+	png := picture(t, 2, 2)
 	shots := tool("shots", false, func(context.Context, map[string]any, io.Writer) (agent.Output, error) {
 		images := []agent.Image{{MediaType: "text/html", Data: []byte("x")}, {MediaType: "image/png", Data: make([]byte, 6<<20)}}
 		for range 12 {

@@ -2,11 +2,8 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"unicode/utf8"
-
-	"sandboxd/internal/text"
 )
 
 // How the context is kept under the window. Shortening changes what providers have cached, so it is done seldom, and then much at once.
@@ -39,11 +36,12 @@ func View(messages []Message, noImages bool) []Message {
 	if summary != "" {
 		view = append(view, auto(summaryHead+summary))
 	}
+	v := sight(messages[max(start, trimmed):], noImages)
 	for i, m := range messages[start:] {
 		if m.Mark != nil {
 			continue
 		}
-		m.Parts = viewParts(m.Parts, start+i < trimmed, noImages)
+		m.Parts = v.parts(m.Parts, start+i < trimmed)
 		if m.Role == Assistant && m.Parts[len(m.Parts)-1].Kind == PartThinking { // which providers refuse
 			m.Parts = append(m.Parts, textPart("(The answer ended here.)"))
 		}
@@ -86,39 +84,6 @@ func beginsWithResults(messages []Message) bool {
 
 func hasResults(m Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == PartResult })
-}
-
-func viewParts(parts []Part, old, noImages bool) []Part {
-	view := make([]Part, len(parts))
-	for i, p := range parts {
-		switch {
-		case p.Kind == PartResult && (old || noImages && len(p.Result.Images) > 0):
-			p.Result = viewResult(*p.Result, old)
-		case p.Kind == PartImage && (old || noImages):
-			p = textPart(missingImage(*p.Image, old))
-		}
-		view[i] = p
-	}
-	return view
-}
-
-func viewResult(r ToolResult, old bool) *ToolResult {
-	if old {
-		r.Text = Shorten(r.Text, oldOutput)
-	}
-	for _, image := range r.Images {
-		r.Text = joinLines(r.Text, missingImage(image, old))
-	}
-	r.Images = nil
-	return &r
-}
-
-func missingImage(i Image, old bool) string {
-	why := "you cannot see pictures"
-	if old {
-		why = "left out, because it is from long ago"
-	}
-	return fmt.Sprintf("(A picture, %s, %s: %s.)", i.MediaType, text.Size(int64(len(i.Data))), why)
 }
 
 // room gives how many tokens may go in.

@@ -15,7 +15,7 @@ const (
 	ToolOutput    EventKind = "tool_output"    // CallID, Text: what it writes while it runs; valid UTF-8
 	ToolDone      EventKind = "tool_done"      // CallID, Result
 	MessageAdded  EventKind = "message"        // Message: it is complete, and part of the transcript
-	UsageAdded    EventKind = "usage"          // Usage and Cost of one request, Context
+	UsageAdded    EventKind = "usage"          // Usage and Cost of one request, or NoPrice; Context
 	NoticeGiven   EventKind = "notice"         // Text: a sentence for the person, such as why the turn waits
 )
 
@@ -30,6 +30,7 @@ type Event struct {
 	Result  *ToolResult `json:"result,omitempty"`
 	Message *Message    `json:"message,omitempty"`
 	Usage   *Usage      `json:"usage,omitempty"`
-	Cost    int64       `json:"cost,omitempty"`    // millionths of a dollar
+	Cost    int64       `json:"cost,omitempty"` // millionths of a dollar
+	NoPrice bool        `json:"no_price,omitempty"`
 	Context int         `json:"context,omitempty"` // tokens of the window that are in use
 }

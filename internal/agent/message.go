@@ -59,15 +59,6 @@ type Opaque struct {
 	Redacted  bool   `json:"redacted,omitempty"` // Signature is the thinking itself, encrypted
 }
 
-// Image is a picture.
-type Image struct {
-	MediaType string `json:"media_type"` // one of ImageTypes
-	Data      []byte `json:"data"`
-}
-
-// ImageTypes are the pictures that every provider takes.
-var ImageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-
 // Call is a call of a tool.
 type Call struct {
 	ID        string          `json:"id"` // unique in the transcript: letters, digits, _ and -, at most 64

@@ -72,7 +72,10 @@ func (p *repairer) part(part Part, role Role, id string) (Part, bool) {
 		part = Part{Kind: PartThinking, Text: strings.ToValidUTF8(part.Text, "\uFFFD"), Opaque: part.Opaque}
 		return part, part.Text != "" || part.Opaque != nil && part.Opaque.Signature != ""
 	case part.Kind == PartImage && part.Image != nil && role == User:
-		return Part{Kind: PartImage, Image: part.Image}, part.Image.problem() == ""
+		if why := part.Image.Problem(); why != "" {
+			return textPart("(A picture was left out: " + why + ".)"), true
+		}
+		return Part{Kind: PartImage, Image: part.Image}, true
 	case part.Kind == PartCall && part.Call != nil && role == Assistant:
 		return Part{Kind: PartCall, Call: p.call(*part.Call, id)}, true
 	}
@@ -172,7 +175,7 @@ func repairResult(r ToolResult, id string) *ToolResult {
 	if !slices.Contains([]Status{OK, Error, Denied, Stopped, Interrupted}, r.Status) {
 		r.Status = Error
 	}
-	r.Images = slices.DeleteFunc(slices.Clone(r.Images), func(i Image) bool { return i.problem() != "" })
+	r.Images = slices.DeleteFunc(slices.Clone(r.Images), func(i Image) bool { return i.Problem() != "" })
 	if len(r.Images) == 0 {
 		r.Images = nil
 		r.Text = orElse(r.Text, "(no output)")
@@ -210,17 +213,4 @@ func (p *repairer) unused(id string) string {
 		id += "_"
 	}
 	return id
-}
-
-// problem says why a picture cannot be sent.
-func (i Image) problem() string {
-	switch {
-	case !slices.Contains(ImageTypes, i.MediaType):
-		return "it is no PNG, JPEG, GIF or WebP"
-	case len(i.Data) == 0:
-		return "it is empty"
-	case len(i.Data) > maxImage:
-		return "it is too large"
-	}
-	return ""
 }

@@ -76,7 +76,8 @@ func TestRepair_DropsWhatIsEmptyOrOrphaned(t *testing.T) {
 		talk("u0", text(" \n")), talk("u1", text("Hi."), result("c9")), talk("a1"), talk("a2", text("")), {ID: "s", Role: "system", Parts: []agent.Part{text("Obey.")}},
 		talk("a3", agent.Part{Kind: "video"}, text("Yes.")), talk("u3", agent.Part{Kind: agent.PartImage, Image: &agent.Image{MediaType: "text/html", Data: []byte("x")}}),
 	})
-	if diff := cmp.Diff(wire(t, []agent.Message{talk("u1", text("Hi.")), talk("a3", text("Yes."))}), wire(t, repaired)); diff != "" {
+	if diff := cmp.Diff(wire(t, []agent.Message{talk("u1", text("Hi.")), talk("a3", text("Yes.")),
+		talk("u3", text("(A picture was left out: it is no PNG, JPEG, GIF or WebP.)"))}), wire(t, repaired)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -129,11 +129,6 @@ func endingOf(ctx context.Context) Ending {
 
 // prepare makes the transcript end with something that a model can answer.
 func (r *run) prepare() {
-	if r.Steer != nil && r.result.Steps > 0 {
-		for _, m := range r.Steer() {
-			r.say(m)
-		}
-	}
 	for i := len(r.messages) - 1; i >= 0; i-- {
 		if r.messages[i].Mark != nil {
 			continue
@@ -144,14 +139,6 @@ func (r *run) prepare() {
 		return
 	}
 	r.add(auto("Begin."))
-}
-
-// say adds what the person has said meanwhile.
-func (r *run) say(m Message) {
-	m.Role, m.ID = User, orElse(m.ID, newID())
-	for _, clean := range Repair([]Message{m}) {
-		r.add(clean)
-	}
 }
 
 // step asks the model once and does what it wants.
@@ -213,6 +200,8 @@ func (r *run) failed(ctx context.Context, err error) (Ending, error) {
 		return TokenLimit, nil
 	case errors.Is(err, errTooMuchText):
 		return SizeLimit, nil
+	case r.refusedPictures(err):
+		return "", nil
 	case code == Overflow:
 		return r.narrow()
 	case code == TooLarge && r.tooBig < maxTooBig:
@@ -248,7 +237,7 @@ func (r *run) charge(u Usage) {
 	r.result.Usage = r.result.Usage.Plus(u)
 	r.result.Cost += cost
 	r.result.Priced = r.result.Priced && known
-	r.emit(Event{Kind: UsageAdded, Usage: &u, Cost: cost, Context: int(u.Total())})
+	r.emit(Event{Kind: UsageAdded, Usage: &u, Cost: cost, NoPrice: !known, Context: int(u.Total())})
 }
 
 func (u Usage) zero() bool { return u.Total() == 0 }

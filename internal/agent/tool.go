@@ -87,7 +87,7 @@ func (t Tool) bounded(call Call, o Output) *ToolResult {
 		r.Status = Error
 	}
 	for i, image := range o.Images {
-		if why := image.problem(); why != "" || i >= maxImages {
+		if why := image.Problem(); why != "" || i >= maxImages {
 			r.Text = strings.TrimPrefix(r.Text+"\n(A picture was left out: "+orElse(why, "there are too many")+".)", "\n")
 			continue
 		}

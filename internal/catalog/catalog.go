@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,7 +66,7 @@ func (c *Catalog) Template(name string) (Template, error) {
 	return found.entry.Template, nil
 }
 
-// List gives every template by name, the broken ones with their Problem. A folder of templates that cannot be read is
+// List gives every template, base first and the others by name, the broken ones with their Problem. A folder of templates that cannot be read is
 // listed as a broken one.
 func (c *Catalog) List() []Entry {
 	all, _ := c.look() // the error is in the list
@@ -75,9 +74,20 @@ func (c *Catalog) List() []Entry {
 	for _, r := range all {
 		entries = append(entries, r.entry)
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(entries, func(a, b Entry) int {
+		switch {
+		case a.Name == b.Name:
+			return 0
+		case a.Name == firstTemplate || b.Name != firstTemplate && a.Name < b.Name:
+			return -1
+		}
+		return 1
+	})
 	return entries
 }
+
+// firstTemplate comes first in lists, and so is chosen where nothing else is.
+const firstTemplate = "base"
 
 // resolved is a template with the readings of it and of the templates below it.
 type resolved struct {

@@ -3,6 +3,7 @@ package catalog
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,17 @@ func TestTemplate_ImageNeedsNoDockerfile(t *testing.T) {
 	got, err := c.Template("plain")
 	if err != nil || got.Image != "debian:trixie-slim" {
 		t.Errorf("template is %+v, error %v", got, err)
+	}
+}
+
+func TestList_BaseComesFirst(t *testing.T) {
+	c := open(t, tree(t, join(minimal("base", "", "FROM scratch"), minimal("agents", "", "FROM scratch"), minimal("zoo", "", "FROM scratch"))))
+	var names []string
+	for _, e := range c.List() {
+		names = append(names, e.Name)
+	}
+	if want := []string{"base", "agents", "zoo"}; !slices.Equal(names, want) {
+		t.Errorf("they are %v", names)
 	}
 }
 

@@ -103,7 +103,7 @@ func imageSize(t *testing.T, ref string) int64 {
 	return size
 }
 
-// The four real templates: built (in seconds when they have been before), and the essentials of each used.
+// The real templates: built (in seconds when they have been before), and the essentials of each used.
 func TestTemplates_BuildAndWork(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "templates")
 	if err := templates.Unpack(dir); err != nil {
@@ -179,6 +179,14 @@ var essentials = map[string]string{
 	"node-api": `set -e; start-api >/tmp/log 2>&1 &
 		` + waitFor + `waitfor http://127.0.0.1:3000/health; cd ~/app && npm test >/tmp/test 2>&1 || { cat /tmp/test; exit 1; }
 		[ "$(curl -s http://127.0.0.1:3000/notes | jq -r '.[0].id')" = 1 ]; echo fine`,
+	"browser": `set -e; start-browser >/tmp/log 2>&1 &
+		ask() { curl -sS -D /tmp/head -H "$session" -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' http://localhost:8931/mcp -d "$1"; }
+		for n in $(seq 100); do curl -s http://localhost:8931/ >/dev/null && break; sleep 0.1; done; session=x:
+		ask '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' >/dev/null
+		session=$(grep -i ^mcp-session-id /tmp/head | tr -d '\r')
+		echo '<title>A page</title><h1>It works' > ~/page.html
+		ask '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"browser_navigate","arguments":{"url":"file:///home/agent/page.html"}}}' | grep -q 'A page'
+		ask '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"browser_snapshot","arguments":{}}}' | grep -q 'It works'; echo fine`,
 }
 
 // A tiny template through its whole life: missing, built with the certificates in place, stale, failed, mended.

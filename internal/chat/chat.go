@@ -61,12 +61,15 @@ type Conversation struct {
 	From    string // id of the conversation that it is a branch of, or ""
 	Created time.Time
 	Changed time.Time
+
+	Settings Settings
 }
 
 // Used is what a conversation has taken so far.
 type Used struct {
 	Input, Output, Cached int64 // tokens
 	Cost                  int64 // millionths of a dollar; what has no price is not in it
+	Unpriced              bool  // there was something without a price
 	Context, Window       int64 // tokens of the last request, and how many its model takes; 0 when not known
 	Bytes                 int64 // about what its items take in the store
 }
@@ -85,6 +88,7 @@ const (
 	Notice     Kind = "notice"     // of sandboxd, such as why a turn ended
 	Checkpoint Kind = "checkpoint" // Data is a Point
 	Record     Kind = "record"     // of a driver, in Data; not shown
+	RunItem    Kind = "run"        // code that a person runs: Output is its stdout, Text its stderr; Data is a Run
 )
 
 // Item is one thing in a conversation, in the order in which they began.
@@ -94,7 +98,7 @@ type Item struct {
 	Kind   Kind
 	Rev    int64  // number of the change that made it what it is
 	Text   string // at most MaxText
-	Output string // of a call, what it wrote so far: at most MaxOutput
+	Output string // of a call or a run, what it wrote so far: at most MaxOutput
 	Data   json.RawMessage
 	Undone bool // its turn was undone
 	Open   bool // it is not complete
@@ -126,7 +130,8 @@ type Diff struct {
 	Created        bool   `json:"created,omitempty"`
 	Deleted        bool   `json:"deleted,omitempty"`
 	Added, Removed int    // lines
-	Cut            bool   `json:"cut,omitempty"` // Unified is only the beginning
+	Cut            bool   `json:"cut,omitempty"`  // Unified is only the beginning
+	Same           bool   `json:"same,omitempty"` // the old text and the new one are the same
 }
 
 // Ask is a question to the person.
@@ -173,13 +178,16 @@ type Queued struct {
 	At    time.Time
 }
 
-// File is something beside a message. Its content is in the sandbox, or an image in Data.
+// File is something beside a message. Its content is in the sandbox, or an image in Data, or both: Data is what it was when it was sent.
 type File struct {
 	Name string `json:"name"`
 	Type string `json:"type"`           // media type
 	Path string `json:"path,omitempty"` // in the sandbox
-	Data []byte `json:"data,omitempty"` // of an image, at most MaxImage
+	Data []byte `json:"data,omitempty"` // of an image, at most MaxImage with those of its message
 }
+
+// PictureTypes are the media types that Data may have.
+var PictureTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // Change is one numbered change of a conversation. What is nil has not changed.
 type Change struct {
@@ -188,7 +196,8 @@ type Change struct {
 	Items        []Item   // new, or in place of those before
 	Appends      []Append // after Items
 	Queue        *[]Queued
-	Gone         bool // the conversation was deleted; nothing follows
+	Memory       json.RawMessage // what the driver keeps, in place of what it kept; readers do not get it
+	Gone         bool            // the conversation was deleted; nothing follows
 }
 
 // Append is text at the end of an item.
@@ -214,10 +223,11 @@ const (
 	MaxOutput        = 256 << 10 // bytes of a call's Output
 	MaxMessage       = 256 << 10 // bytes of a person's message
 	MaxFiles         = 20        // beside one message
-	MaxImage         = 5 << 20
+	MaxImage         = 5 << 20   // bytes of the pictures beside one message
 	MaxSteps         = 200       // of a plan
 	MaxStep          = 2000      // bytes of one
 	MaxQueue         = 50        // messages that wait in one conversation
+	MaxWaiting       = 10 << 20  // bytes of the pictures beside all of them
 	MaxConversations = 1000      // of one sandbox
 	MaxItems         = 100_000   // of one conversation
 	MaxBytes         = 256 << 20 // of all its items, about

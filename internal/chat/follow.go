@@ -67,6 +67,7 @@ func (s *Service) catchUp(ctx context.Context, l *live, after int64) ([]Change, 
 		if err != nil {
 			return nil, nil, err
 		}
+		l.orphans(items)
 		queue, err := s.c.Store.Queue(ctx, l.id)
 		if err != nil {
 			return nil, nil, err

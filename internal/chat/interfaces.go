@@ -13,6 +13,8 @@ type Store interface {
 	List(ctx context.Context, sandbox string) ([]Conversation, error)
 	// Busy gives those of all sandboxes that are Working or Asking, or have messages in their queue.
 	Busy(ctx context.Context) ([]Conversation, error)
+	// Stirring gives those of all sandboxes that are not Idle.
+	Stirring(ctx context.Context) ([]Conversation, error)
 	// Conversation gives one. Kind: NotFound.
 	Conversation(ctx context.Context, id string) (Conversation, error)
 	// Apply keeps a change: all of it or nothing. Its number is the conversation's from then on. Kind: NotFound.
@@ -39,7 +41,14 @@ type ItemQuery struct {
 	Since  int64 // only those that changed after the change of this number
 	Turn   int64 // only those of one turn; 0 for all
 	Limit  int   // the last ones, or with After the first; 0 for all
+	Bytes  int   // no more of them once they take that much; 0 for all
+	Shown  bool  // none of kind Record
 }
+
+// Size is about how many bytes an item takes.
+func (it *Item) Size() int { return len(it.Text) + len(it.Output) + len(it.Data) + itemOverhead }
+
+const itemOverhead = 128
 
 // Driver works on turns of one kind of agent. Safe for concurrent use, of different conversations.
 type Driver interface {
@@ -50,8 +59,9 @@ type Driver interface {
 
 // Checkpoints takes and restores snapshots of a sandbox's files.
 type Checkpoints interface {
-	// Take takes one and gives its id.
+	// Take takes one and gives its id, after another one that is being taken.
 	Take(ctx context.Context, sandbox, title string) (string, error)
-	// Restore makes the sandbox's files those of a snapshot. Kind: NotFound when it is gone.
-	Restore(ctx context.Context, sandbox, snapshot string) error
+	// Restore makes the sandbox's files those of a snapshot, and gives the id of one of what it replaced, which it takes first. That pushes
+	// out none of those that Take has taken. Kind: NotFound when it is gone.
+	Restore(ctx context.Context, sandbox, snapshot string) (before string, err error)
 }

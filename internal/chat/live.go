@@ -27,6 +27,9 @@ type live struct {
 	bus   *event.Bus[Change]
 
 	order sync.Mutex
+	// starting is held while a person's run begins, so that two requests of one ID are one run; taken before order.
+	starting sync.Mutex
+	whole    sync.Mutex // held while what belongs together is told, see Turn.Together; taken after order and before Turn.mu and mu
 
 	mu        sync.Mutex
 	c         Conversation // with pending
@@ -39,6 +42,7 @@ type live struct {
 	last      string // ID of the last message that was taken up
 	restoring bool   // files are being restored: no turn begins
 	gone      bool
+	runs      map[int64]*running // under way, by the numbers of their items
 }
 
 func openLive(ctx context.Context, s Store, id string) (*live, error) {
@@ -153,6 +157,7 @@ func (l *live) vanish() {
 	if l.turn != nil {
 		l.turn.cancel(errDeleted)
 	}
+	l.endRuns(errDeleted)
 	l.bus.Publish(Change{Rev: l.c.Rev + 1, Gone: true})
 }
 
@@ -172,9 +177,11 @@ func (l *live) setQueue(q []Queued) {
 func (l *live) commit(ctx context.Context) error {
 	l.order.Lock()
 	defer l.order.Unlock()
+	l.whole.Lock()
 	l.mu.Lock()
 	next := l.take()
 	l.mu.Unlock()
+	l.whole.Unlock()
 	if next.empty() {
 		return nil
 	}
@@ -190,6 +197,7 @@ func (l *live) commit(ctx context.Context) error {
 		}
 		return err
 	}
+	next.Memory = nil
 	l.remember(next)
 	l.bus.Publish(next)
 	return nil
@@ -237,6 +245,9 @@ func (l *live) giveBack(old Change) {
 	if old.Queue != nil || later.Queue != nil {
 		l.pending.Queue = &l.queue
 	}
+	if later.Memory != nil {
+		l.pending.Memory = later.Memory
+	}
 }
 
 // remember keeps a change for readers that come back; l.mu is held.
@@ -262,17 +273,20 @@ func (l *live) missed(after int64) ([]Change, bool) {
 }
 
 func (c *Change) empty() bool {
-	return c.Conversation == nil && len(c.Items) == 0 && len(c.Appends) == 0 && c.Queue == nil
+	return c.Conversation == nil && len(c.Items) == 0 && len(c.Appends) == 0 && c.Queue == nil && c.Memory == nil
 }
 
 // weight is about how many bytes a change takes.
 func (c *Change) weight() int {
 	n := 256
 	for i := range c.Items {
-		n += len(c.Items[i].Text) + len(c.Items[i].Output) + len(c.Items[i].Data) + 128
+		n += c.Items[i].Size()
 	}
 	for i := range c.Appends {
 		n += len(c.Appends[i].Text) + 64
+	}
+	if c.Conversation != nil {
+		n += c.Conversation.Settings.weight()
 	}
 	if c.Queue != nil {
 		for _, q := range *c.Queue {

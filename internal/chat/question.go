@@ -26,12 +26,14 @@ type question struct {
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
 // recall takes in a question that a turn had asked before it was broken off.
-func (t *Turn) recall(it Item) {
+func recall(t *Turn, it Item) {
 	q := &question{it: &openItem{Item: it}, old: true, done: make(chan struct{})}
 	if json.Unmarshal(it.Data, &q.ask) != nil || q.ask.Lapsed {
 		return
 	}
-	if q.answered = q.ask.Answer != ""; !q.answered {
+	if q.answered = q.ask.Answer != ""; q.answered {
+		close(q.done)
+	} else {
 		t.open[it.N] = q.it
 	}
 	t.questions[q.ask.ID] = q
@@ -40,8 +42,23 @@ func (t *Turn) recall(it Item) {
 // Ask asks the person, and waits for the answer: the id of a choice, or a text. The conversation is Asking until then, and its sandbox may
 // fall asleep. A turn that continues and asks what it had asked before, with the same ID and the same words, asks nothing twice.
 func (t *Turn) Ask(ctx context.Context, a Ask) (string, error) {
+	p, err := t.Pose(a)
+	if err != nil {
+		return "", err
+	}
+	return p.Wait(ctx)
+}
+
+// Posed is a question that was asked. Wait must be called once.
+type Posed struct {
+	t *Turn
+	q *question
+}
+
+// Pose asks as Ask does, and leaves the waiting to Wait.
+func (t *Turn) Pose(a Ask) (*Posed, error) {
 	if len(a.Title)+len(a.Text) > MaxText {
-		return "", fault.New(fault.TooLarge, "What is asked is too long to be shown.")
+		return nil, fault.New(fault.TooLarge, "What is asked is too long to be shown.")
 	}
 	switch {
 	case a.ID == "":
@@ -50,16 +67,22 @@ func (t *Turn) Ask(ctx context.Context, a Ask) (string, error) {
 		sum := sha256.Sum256([]byte(a.ID))
 		a.ID = hex.EncodeToString(sum[:8])
 	}
-	var q *question
-	t.tell(func() { q = t.question(a) })
+	p := &Posed{t: t}
+	t.tell(func() { p.q = questionOf(t, a) })
+	return p, nil
+}
+
+// Wait waits for the answer.
+func (p *Posed) Wait(ctx context.Context) (string, error) {
+	t, q := p.t, p.q
 	if err := t.Stored(ctx); q == nil || err != nil {
-		t.unwait(q)
+		p.unwait()
 		if err == nil {
 			err = errAnswered // the turn is over
 		}
 		return "", err
 	}
-	defer t.unwait(q)
+	defer p.unwait()
 	select {
 	case <-q.done:
 		t.mu.Lock()
@@ -71,8 +94,8 @@ func (t *Turn) Ask(ctx context.Context, a Ask) (string, error) {
 	}
 }
 
-// question finds the question that a repeats, or begins it; t.mu is held.
-func (t *Turn) question(a Ask) *question {
+// questionOf finds the question that a repeats, or begins it; t.mu is held.
+func questionOf(t *Turn, a Ask) *question {
 	q := t.questions[a.ID]
 	if q != nil && (!q.old || !q.repeats(a)) {
 		if q.waits > 0 || !q.old { // an agent that names two alike
@@ -83,7 +106,7 @@ func (t *Turn) question(a Ask) *question {
 	if q == nil {
 		for _, other := range t.questions { // what the agent does not ask again
 			if other.old && other.waits == 0 {
-				t.lapse(other)
+				other.lapse(t)
 			}
 		}
 		t.closeWords()
@@ -92,9 +115,6 @@ func (t *Turn) question(a Ask) *question {
 	t.questions[a.ID] = q
 	q.old = false
 	q.waits++
-	if q.answered { // before the turn was broken off
-		close(q.done)
-	}
 	t.asking()
 	return q
 }
@@ -107,14 +127,15 @@ func (q *question) repeats(a Ask) bool {
 
 // unwait notes that a caller of Ask does not wait any more. A question that it has not got an answer to lapses, unless sandboxd is shutting
 // down and asks it again at its next start.
-func (t *Turn) unwait(q *question) {
+func (p *Posed) unwait() {
+	t, q := p.t, p.q
 	if q == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if q.waits = max(q.waits-1, 0); q.waits == 0 && t.s.life.Err() == nil {
-		t.lapse(q)
+		q.lapse(t)
 	}
 	if !t.over {
 		t.asking()
@@ -123,7 +144,7 @@ func (t *Turn) unwait(q *question) {
 }
 
 // lapse completes a question without an answer; t.mu is held.
-func (t *Turn) lapse(q *question) {
+func (q *question) lapse(t *Turn) {
 	if q.answered || !q.it.Open {
 		return
 	}
@@ -156,7 +177,7 @@ func (t *Turn) answer(id, text, user string) error {
 	defer t.mu.Unlock()
 	q := t.questions[id]
 	switch {
-	case q == nil || q.waits == 0 || q.answered:
+	case q == nil || q.answered || !q.it.Open, q.waits == 0 && !q.old: // an old one is about to be asked again
 		return errAnswered
 	case !q.ask.takes(text):
 		return fault.Field("answer", "The answer is none of the choices.")

@@ -3,12 +3,19 @@ package chat
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/text"
+)
+
+// Bounds of what is said of a file, in bytes.
+const (
+	maxPath = 4096 // the kernel's own
+	maxType = 127
 )
 
 // Send gives the agent a message: at once when it is idle, else after the messages that wait. One with the ID of another that waits, or was
@@ -33,6 +40,8 @@ func (s *Service) Send(ctx context.Context, id string, m Queued) (Queued, error)
 			err = errFull
 		case len(l.queue) >= MaxQueue:
 			err = fault.New(fault.Invalid, "%d messages wait already. Delete one, or wait for the agent.", MaxQueue)
+		case pictured(append(slices.Clone(l.queue), m)) > MaxWaiting:
+			err = fault.New(fault.Invalid, "The pictures of the messages that wait have at most %d MiB together. Delete one, or wait for the agent.", MaxWaiting>>20)
 		default:
 			l.setQueue(append(slices.Clone(l.queue), m))
 			l.header(m.At).Held = false
@@ -53,6 +62,16 @@ func (s *Service) Send(ctx context.Context, id string, m Queued) (Queued, error)
 	return m, nil
 }
 
+// pictured is how many bytes the pictures of messages have.
+func pictured(queue []Queued) (n int) {
+	for _, m := range queue {
+		for _, f := range m.Files {
+			n += len(f.Data)
+		}
+	}
+	return n
+}
+
 func (m *Queued) check() error {
 	m.Text = strings.ToValidUTF8(m.Text, "\uFFFD")
 	switch {
@@ -65,14 +84,22 @@ func (m *Queued) check() error {
 	case len(m.Files) > MaxFiles:
 		return fault.Field("files", "There can be at most %d files beside a message.", MaxFiles)
 	}
+	room := MaxImage
 	for _, f := range m.Files {
+		room -= len(f.Data)
 		switch {
 		case f.Name == "" || len(f.Name) > 255 || text.Unprintable(f.Name):
 			return fault.Field("files", "The name of a file has 1 to 255 bytes of printable characters.")
-		case len(f.Data) > MaxImage:
-			return fault.Field("files", "The picture %s is larger than %d MiB.", f.Name, MaxImage>>20)
-		case (f.Path == "") == (len(f.Data) == 0):
-			return fault.Field("files", "The file %s needs either a path in the sandbox or its data.", f.Name)
+		case len(f.Path) > maxPath || text.Unprintable(f.Path):
+			return fault.Field("files", "The path of the file %s has at most %d bytes of printable characters.", f.Name, maxPath)
+		case len(f.Type) > maxType || text.Unprintable(f.Type):
+			return fault.Field("files", "The type of the file %s is none, such as image/png.", f.Name)
+		case room < 0:
+			return fault.Field("files", "The pictures of a message have at most %d MiB together.", MaxImage>>20)
+		case f.Path == "" && len(f.Data) == 0:
+			return fault.Field("files", "The file %s needs a path in the sandbox, or its data if it is a picture.", f.Name)
+		case len(f.Data) > 0 && (!slices.Contains(PictureTypes, f.Type) || http.DetectContentType(f.Data) != f.Type):
+			return fault.Field("files", "The file %s is no picture of the type %.40q. Only PNG, JPEG, GIF and WebP can be sent as data.", f.Name, f.Type)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 )
 
 // Config says what a Service works on.
@@ -16,7 +17,9 @@ type Config struct {
 	Store       Store
 	Drivers     func(agent string) (Driver, error) // NotFound, with a sentence, for an agent that there is none of
 	Checkpoints Checkpoints
-	Hold        func(sandbox string) (release func()) // keeps a sandbox awake while a turn works; not while it waits for a person
+	// Ready returns when sandboxes can be used, or ctx ends. Turns that the last end of sandboxd broke off continue then. nil is at once.
+	Ready func(ctx context.Context)
+	Hold  func(sandbox string) (release func()) // keeps a sandbox awake while a turn works; not while it waits for a person
 	// May tells whether the agent of a conversation may still work in its sandbox. It is asked from time to time; a Forbidden, NotFound or
 	// Gone ends the turn. nil permits all.
 	May func(ctx context.Context, c Conversation) error
@@ -37,7 +40,8 @@ var (
 )
 
 const (
-	titleLength = 80 // bytes of a title made from a message
+	titleLength = 80  // bytes of a title made from a message
+	maxTitle    = 200 // bytes of one that a person gives
 	sweepEvery  = 15 * time.Second
 )
 
@@ -69,6 +73,9 @@ func New(c Config) *Service {
 	if c.Hold == nil {
 		c.Hold = func(string) func() { return func() {} }
 	}
+	if c.Ready == nil {
+		c.Ready = func(context.Context) {}
+	}
 	if c.May == nil {
 		c.May = func(context.Context, Conversation) error { return nil }
 	}
@@ -86,6 +93,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		s.c.Log.Warn("conversations that were under way", "error", err)
 	}
+	s.c.Ready(ctx)
 	for _, c := range busy {
 		if err := s.revive(ctx, c.ID); err != nil && ctx.Err() == nil {
 			s.c.Log.Warn("continue a conversation", "conversation", c.ID, "error", err)
@@ -119,13 +127,16 @@ func (s *Service) sweep(ctx context.Context) {
 			continue // the next sweep asks again
 		}
 		l.mu.Lock()
-		t := l.turn
+		t, runs := l.turn, len(l.runs)
 		l.mu.Unlock()
-		if t == nil {
+		if t == nil && runs == 0 {
 			continue
 		}
 		if err := s.c.May(ctx, c); fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
-			t.cancel(err)
+			if t != nil {
+				t.cancel(err)
+			}
+			l.change(func(l *live) { l.endRuns(err) })
 		}
 	}
 }
@@ -199,10 +210,7 @@ func (s *Service) Create(ctx context.Context, c Conversation) (Conversation, err
 	if c.Mode == "" {
 		c.Mode = AskRisky
 	}
-	if err := c.check(); err != nil {
-		return c, err
-	}
-	if _, err := s.c.Drivers(c.Agent); err != nil {
+	if err := errors.Join(s.Check(c), checkTitle(c.Title)); err != nil {
 		return c, err
 	}
 	if err := s.room(ctx, c.Sandbox); err != nil {
@@ -211,6 +219,15 @@ func (s *Service) Create(ctx context.Context, c Conversation) (Conversation, err
 	now := s.c.Now()
 	c.ID, c.State, c.Since, c.Created, c.Changed = sandbox.NewID(), Idle, now, now, now
 	return c, s.c.Store.Create(ctx, c)
+}
+
+// Check says whether a conversation could begin with an agent, a model and a mode. Kinds: Invalid, NotFound.
+func (s *Service) Check(c Conversation) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	_, err := s.c.Drivers(c.Agent)
+	return err
 }
 
 // room says whether one more conversation can begin in a sandbox.
@@ -228,8 +245,17 @@ func (c *Conversation) check() error {
 		return fault.Field("mode", "The mode is %s, %s or %s.", AskChanges, AskRisky, Auto)
 	case len(c.Model) > 200:
 		return fault.Field("model", "The name of a model has at most 200 bytes.")
-	case len(c.Title) > 200:
-		return fault.Field("title", "A title has at most 200 bytes.")
+	}
+	return nil
+}
+
+// checkTitle checks one that a person gives.
+func checkTitle(title string) error {
+	switch {
+	case len(title) > maxTitle:
+		return fault.Field("title", "A title has at most %d bytes.", maxTitle)
+	case text.Unprintable(title):
+		return fault.Field("title", "The title has a character that cannot be shown (a line break, a control or a direction mark). Remove it.")
 	}
 	return nil
 }
@@ -276,10 +302,11 @@ func (s *Service) View(ctx context.Context, id string, q ItemQuery) (v View, err
 		return v, err
 	}
 	v.Items, err = s.c.Store.Items(ctx, id, q)
+	l.orphans(v.Items)
 	return v, err
 }
 
-// Change changes what a person may: title, model and mode. A turn under way sees the mode at its next step, and
+// Change changes what a person may: title, model, mode, and what is chosen of the settings. A turn under way sees the mode at its next step, and
 // the next turn the model. Kinds: Invalid, NotFound.
 func (s *Service) Change(ctx context.Context, id string, f func(*Conversation)) (Conversation, error) {
 	l, done, err := s.use(ctx, id)
@@ -291,9 +318,12 @@ func (s *Service) Change(ctx context.Context, id string, f func(*Conversation)) 
 	l.change(func(l *live) {
 		now = l.c
 		f(&now)
-		if err = now.check(); err == nil {
+		if err = now.check(); err == nil && now.Title != l.c.Title {
+			err = checkTitle(now.Title)
+		}
+		if err == nil {
 			c := l.header(s.c.Now())
-			c.Title, c.Model, c.Mode = now.Title, now.Model, now.Mode
+			c.Title, c.Model, c.Mode, c.Settings = now.Title, now.Model, now.Mode, now.Settings
 			now = *c
 		}
 	})

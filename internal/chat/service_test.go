@@ -2,9 +2,11 @@ package chat_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,18 +89,45 @@ func TestSend_TheSameTwiceIsOnce(t *testing.T) {
 
 func TestSend_BadOnesAreRefused(t *testing.T) {
 	w := newWorld(t)
-	for field, m := range map[string]chat.Queued{
-		"text":  {Text: " \n"},
-		"id":    {Text: "x", ID: strings.Repeat("i", 65)},
-		"files": {Files: []chat.File{{Name: "a\x00"}}},
+	png := []byte("\x89PNG\r\n\x1a\n")
+	large := append(slices.Clip(png), make([]byte, chat.MaxImage/2)...)
+	for field, all := range map[string][]chat.Queued{
+		"text": {{Text: " \n"}},
+		"id":   {{Text: "x", ID: strings.Repeat("i", 65)}},
+		"files": {{Files: []chat.File{{Name: "a", Path: strings.Repeat("p", 5000)}}}, {Files: []chat.File{{Name: "a", Path: "a\n[The person"}}},
+			{Files: []chat.File{{Name: "a", Path: "a", Type: strings.Repeat("t", 200)}}},
+			{Files: []chat.File{{Name: "a\x00"}}}, {Files: []chat.File{{Name: "a"}}}, {Files: []chat.File{{Name: "a", Type: "image/jpeg", Data: png}}},
+			{Files: []chat.File{{Name: "a", Type: "image/svg+xml", Data: []byte("<svg>")}}}, {Files: []chat.File{{Name: "a", Type: "image/png", Data: []byte("<html>")}}},
+			{Files: []chat.File{{Name: "a", Type: "image/png", Data: large}, {Name: "b", Type: "image/png", Path: "b", Data: large}}}},
 	} {
-		_, err := w.s.Send(t.Context(), w.id, m)
-		var f *fault.Error
-		if !errors.As(err, &f) || f.Field != field {
-			t.Errorf("%s: %v", field, err)
+		for i, m := range all {
+			_, err := w.s.Send(t.Context(), w.id, m)
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Field != field {
+				t.Errorf("%s %d: %v", field, i, err)
+			}
 		}
 	}
 	if _, err := w.s.Send(t.Context(), "no", chat.Queued{Text: "x"}); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+}
+
+func TestSend_ThePicturesThatWaitAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.does(func(ctx context.Context, _ *chat.Turn) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	w.send("hello")
+	large := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, chat.MaxImage-8)...)
+	for i := range 4 {
+		_, err := w.s.Send(t.Context(), w.id, chat.Queued{Files: []chat.File{{Name: "a", Type: "image/png", Data: large}}})
+		if fits := i < chat.MaxWaiting/chat.MaxImage; fits != (err == nil) || !fits && !fault.Is(err, fault.Invalid) {
+			t.Errorf("picture %d: %v", i, err)
+		}
+	}
+	if _, err := w.s.Send(t.Context(), w.id, chat.Queued{Text: "without any"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -280,7 +309,7 @@ func TestUndo_AndItsUndo(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err = w.s.View(t.Context(), w.id, chat.ItemQuery{})
-	if err != nil || w.points.now != "snap-3" || v.Items[0].Undone || v.Items[5].Undone {
+	if err != nil || w.points.now != "kept-1" || w.points.taken != 2 || v.Items[0].Undone || v.Items[5].Undone {
 		t.Fatalf("%v, files as %q\n%s", err, w.points.now, (&reader{items: v.Items}).String())
 	}
 	if err := w.s.Undo(t.Context(), w.id, 2); err != nil {
@@ -290,6 +319,22 @@ func TestUndo_AndItsUndo(t *testing.T) {
 	w.ends(chat.Idle, 3)
 	if err := w.s.Redo(t.Context(), w.id, 2); !fault.Is(err, fault.Conflict) {
 		t.Errorf("redone after something else was done: %v", err)
+	}
+}
+
+func TestUndo_OfATurnWhoseCheckpointFailedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.points.fail = fault.New(fault.Unavailable, "The disk is full.")
+	w.does(func(ctx context.Context, t *chat.Turn) error { return t.Checkpoint(ctx) })
+	w.send("one")
+	r := w.ends(chat.Idle, 1)
+	var p chat.Point
+	if err := json.Unmarshal(r.items[1].Data, &p); err != nil || p != (chat.Point{Problem: "The disk is full."}) {
+		t.Errorf("the checkpoint is %+v, %v", p, err)
+	}
+	w.points.fail = nil
+	if err := w.s.Undo(t.Context(), w.id, 1); !fault.Is(err, fault.Conflict) || w.points.now != "" {
+		t.Errorf("undo: %v, files as %q", err, w.points.now)
 	}
 }
 

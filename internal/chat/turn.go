@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +29,7 @@ type Turn struct {
 	point   *openItem
 	// pointing has room for the one who takes a checkpoint.
 	pointing chan struct{}
+	together atomic.Bool // see Together
 
 	mu        sync.Mutex
 	open      map[int64]*openItem // that are not complete
@@ -52,7 +54,7 @@ func newTurn(s *Service, l *live, number int64, m Queued, before []Item) *Turn {
 	for _, it := range before {
 		switch it.Kind {
 		case Question:
-			t.recall(it)
+			recall(t, it)
 		case Checkpoint:
 			var p Point
 			if json.Unmarshal(it.Data, &p) == nil && p == (Point{}) { // it was being taken
@@ -68,7 +70,7 @@ func newTurn(s *Service, l *live, number int64, m Queued, before []Item) *Turn {
 // Number is the turn's.
 func (t *Turn) Number() int64 { return t.number }
 
-// Message is what the person said.
+// Message is what the person said, and what came of code that they ran, see Runs.First.
 func (t *Turn) Message() Queued { return t.message }
 
 // Again reports whether the turn was broken off before, by the end of sandboxd or a failure, and now continues: what it did until then is
@@ -109,23 +111,28 @@ func (t *Turn) SetMemory(ctx context.Context, m json.RawMessage) error {
 
 // tell lets f tell something, unless nothing more is kept, and has it stored soon. It waits while too much is not stored yet.
 func (t *Turn) tell(f func()) {
+	if !keeps(t, f) {
+		return
+	}
+	t.wake()
+	if !t.together.Load() && t.l.behind() {
+		t.sync()
+	}
+}
+
+// keeps lets f tell something, and reports whether it did.
+func keeps(t *Turn, f func()) bool {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.failed == nil && t.l.isFull() {
 		t.failed = errFull
 		t.cancel(errFull)
 	}
-	kept := t.failed == nil && !t.over
-	if kept {
-		f()
+	if t.failed != nil || t.over {
+		return false
 	}
-	t.mu.Unlock()
-	if !kept {
-		return
-	}
-	t.wake()
-	if t.l.behind() {
-		t.sync()
-	}
+	f()
+	return true
 }
 
 // sync stores all that was told. When that cannot be the turn ends.
@@ -255,29 +262,38 @@ func (t *Turn) Begin(c Call) (n int64) {
 
 // Output shows more of what a call writes. What is beyond MaxOutput is left out, and said to be.
 func (t *Turn) Output(n int64, s string) {
-	const left = "\n… more was written, which is not kept …\n"
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	t.tell(func() {
 		it := t.open[n]
-		if it == nil || it.Kind != CallItem || s == "" || len(it.Output) >= MaxOutput {
+		if it == nil || it.Kind != CallItem {
 			return
 		}
-		at := len(it.Output)
-		if room := MaxOutput - len(left) - at; len(s) > room {
-			s = cutAt(s, room) + left
-			s += strings.Repeat(" ", MaxOutput-at-len(s)) // it is full
+		if s := roomFor(len(it.Output), s); s != "" {
+			t.extend(it, InOutput, s)
 		}
-		t.extend(it, InOutput, s)
 	})
 }
 
+// roomFor gives as much of what is written as is kept after at bytes.
+func roomFor(at int, s string) string {
+	const left = "\n… more was written, which is not kept …\n"
+	if at >= MaxOutput {
+		return ""
+	}
+	if room := MaxOutput - len(left) - at; len(s) > room {
+		s = cutAt(s, room) + left
+		s += strings.Repeat(" ", MaxOutput-at-len(s)) // it is full
+	}
+	return s
+}
+
 // Update changes a call that is not over.
-func (t *Turn) Update(n int64, f func(*Call)) { t.alter(n, true, f) }
+func (t *Turn) Update(n int64, f func(*Call)) { alter(t, n, true, f) }
 
 // End changes a call that is over then.
-func (t *Turn) End(n int64, f func(*Call)) { t.alter(n, false, f) }
+func (t *Turn) End(n int64, f func(*Call)) { alter(t, n, false, f) }
 
-func (t *Turn) alter(n int64, open bool, f func(*Call)) {
+func alter(t *Turn, n int64, open bool, f func(*Call)) {
 	t.tell(func() {
 		it := t.open[n]
 		if it == nil || it.Kind != CallItem {
@@ -364,10 +380,10 @@ func (t *Turn) Checkpoint(ctx context.Context) error {
 	if err := t.Stored(ctx); err != nil {
 		return err
 	}
-	var p Point
-	var err error
-	c := t.Conversation()
-	if p.Snapshot, err = t.s.c.Checkpoints.Take(ctx, c.Sandbox, c.Title); err != nil && ctx.Err() == nil {
+	c, p := t.Conversation(), Point{}
+	if snapshot, err := t.s.c.Checkpoints.Take(ctx, c.Sandbox, c.Title); err == nil {
+		p.Snapshot = snapshot
+	} else if ctx.Err() == nil {
 		p.Problem = fault.Message(err)
 	}
 	t.pointed = p != Point{}
@@ -427,7 +443,7 @@ func (t *Turn) finish(continues bool) {
 	t.awake(false)
 	for _, q := range t.questions {
 		if q.waits = 0; !continues {
-			t.lapse(q)
+			q.lapse(t)
 		}
 	}
 	for _, it := range t.open {
@@ -441,6 +457,11 @@ func (t *Turn) finish(continues bool) {
 // interrupt completes an item that nothing more comes to.
 func (it *Item) interrupt() {
 	it.Open = false
+	var r Run
+	if it.Kind == RunItem && json.Unmarshal(it.Data, &r) == nil {
+		r.Status = "interrupted"
+		it.Data = encode(r)
+	}
 	var c Call
 	if it.Kind == CallItem && json.Unmarshal(it.Data, &c) == nil && c.Status == "" {
 		c.Status = "interrupted"

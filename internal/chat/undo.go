@@ -19,10 +19,8 @@ func (s *Service) Undo(ctx context.Context, id string, turn int64) error {
 		if p.Snapshot == "" || items[at].Undone {
 			return fault.New(fault.Conflict, "This turn cannot be undone.")
 		}
-		if p.Redo, err = s.c.Checkpoints.Take(life, box, "Before undo"); err != nil {
-			return err
-		}
-		if err := s.c.Checkpoints.Restore(life, box, p.Snapshot); err != nil {
+		// Taking another one here could push out the very snapshot that is restored: only so many are kept.
+		if p.Redo, err = s.c.Checkpoints.Restore(life, box, p.Snapshot); err != nil {
 			return err
 		}
 		items[at].Data = encode(p)
@@ -45,7 +43,7 @@ func (s *Service) Redo(ctx context.Context, id string, turn int64) error {
 		if p.Redo == "" || !items[at].Undone || !items[len(items)-1].Undone {
 			return fault.New(fault.Conflict, "There is nothing to redo, or something was said since.")
 		}
-		if err := s.c.Checkpoints.Restore(life, box, p.Redo); err != nil {
+		if _, err := s.c.Checkpoints.Restore(life, box, p.Redo); err != nil {
 			return err
 		}
 		p.Redo = ""
@@ -83,6 +81,10 @@ func (s *Service) restore(ctx context.Context, id string, f func(life context.Co
 	l.change(func(l *live) {
 		if l.turn != nil || l.restoring {
 			err = fault.New(fault.Conflict, "The agent is working. Stop it first.")
+			return
+		}
+		if len(l.runs) > 0 {
+			err = fault.New(fault.Conflict, "Code of this conversation is running. Stop it first.")
 			return
 		}
 		l.restoring, box = true, l.c.Sandbox
@@ -130,7 +132,7 @@ func (s *Service) othersWork(but *live, box string) bool {
 			continue
 		}
 		l.mu.Lock()
-		works := l.turn != nil && l.c.Sandbox == box
+		works := (l.turn != nil || len(l.runs) > 0) && l.c.Sandbox == box
 		l.mu.Unlock()
 		if works {
 			return true

@@ -113,7 +113,7 @@ func (s *Service) resume(ctx context.Context, l *live) error {
 		now := s.c.Now()
 		l.header(now).become(Working, now)
 		for _, it := range items {
-			if it.Open && it.Kind != Question { // what a crash has left open
+			if it.Open && it.Kind != Question && l.runs[it.N] == nil { // what a crash has left open
 				it.interrupt()
 				l.put(it)
 			}
@@ -138,7 +138,7 @@ func messageOf(it Item) (Queued, error) {
 
 // startTurn lets a turn run. When sandboxd is shutting down it is none, and begins at the next start.
 func (s *Service) startTurn(l *live, t *Turn) error {
-	err := s.begin(l, t)
+	err := s.begin(l, func() { s.work(l, t) })
 	if err != nil {
 		t.cancel(err)
 		l.change(func(l *live) { l.turn = nil })
@@ -148,8 +148,9 @@ func (s *Service) startTurn(l *live, t *Turn) error {
 	return nil
 }
 
-// begin runs a turn, unless the end is already waited for. The caller uses the conversation: it stays in memory until the turn is over.
-func (s *Service) begin(l *live, t *Turn) error {
+// begin has work done, such as a turn, unless the end is already waited for. The caller uses the conversation: it stays in memory until the
+// work is over.
+func (s *Service) begin(l *live, work func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
@@ -159,7 +160,7 @@ func (s *Service) begin(l *live, t *Turn) error {
 	o.users++
 	s.works.Go(func() {
 		defer s.leave(l.id, o)
-		s.work(l, t)
+		work()
 	})
 	return nil
 }

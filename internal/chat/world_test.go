@@ -13,6 +13,7 @@ import (
 
 	"sandboxd/internal/chat"
 	"sandboxd/internal/chat/chattest"
+	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 )
 
@@ -24,6 +25,8 @@ type world struct {
 	store  *chattest.Store
 	points *points
 	held   holds
+	states *chat.States
+	news   *event.Subscription[chat.Activity]
 	s      *chat.Service
 	end    func()
 	id     string // of a conversation
@@ -31,7 +34,9 @@ type world struct {
 	mu   sync.Mutex
 	turn func(ctx context.Context, t *chat.Turn) error
 	may  error // what the service is told when it asks whether the agent may still work
-	left int   // conversations whose agent has left
+	// ready is waited for at the start; nil for nothing.
+	ready func(context.Context)
+	left  int // conversations whose agent has left
 }
 
 // Turn implements chat.Driver.
@@ -63,14 +68,19 @@ func newWorld(t *testing.T) *world {
 
 // service makes a service, which does not live yet.
 func (w *world) service() *chat.Service {
-	return chat.New(chat.Config{Store: w.store, Checkpoints: w.points, Log: slog.New(slog.DiscardHandler),
+	w.states = chat.NewStates(w.store, nil)
+	if err := w.states.Load(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.news = w.states.Subscribe()
+	return chat.New(chat.Config{Store: w.states, Checkpoints: w.points, Log: slog.New(slog.DiscardHandler),
 		Drivers: func(agent string) (chat.Driver, error) {
 			if agent != "sandboxd" {
 				return nil, fault.New(fault.NotFound, "There is no agent %q.", agent)
 			}
 			return w, nil
 		},
-		Hold: w.held.begin,
+		Ready: w.ready, Hold: w.held.begin,
 		May: func(context.Context, chat.Conversation) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -248,6 +258,7 @@ func (r *reader) question() (a chat.Ask, open bool) {
 type points struct {
 	mu    sync.Mutex
 	taken int
+	kept  int    // by Restore
 	now   string // the snapshot that the files are as
 	fail  error
 }
@@ -259,9 +270,10 @@ func (p *points) Take(context.Context, string, string) (string, error) {
 	return fmt.Sprintf("snap-%d", p.taken), p.fail
 }
 
-func (p *points) Restore(_ context.Context, _, snapshot string) error {
+func (p *points) Restore(_ context.Context, _, snapshot string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = snapshot
-	return p.fail
+	p.kept++
+	return fmt.Sprintf("kept-%d", p.kept), p.fail
 }

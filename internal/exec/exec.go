@@ -35,6 +35,7 @@ type Request struct {
 	User      string            // name or number
 	Env       map[string]string // added to the sandbox's
 	Log       string            // a name like a service's, under which its output is kept in the sandbox's log too; "" for nowhere
+	Title     string            // what it is called where people are told what keeps a sandbox awake; "" for Title(Command)
 	Stdin     []byte
 	Timeout   time.Duration // 0 for DefaultTimeout
 	MaxOutput int           // bytes that Run keeps of each stream; 0 for DefaultOutput
@@ -74,6 +75,7 @@ type Start struct {
 	User    string
 	Env     map[string]string
 	Log     string
+	Title   string
 	TTY     bool // one stream (Stdout) with a terminal on it, of Cols × Rows
 	Cols    int
 	Rows    int

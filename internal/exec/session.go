@@ -71,7 +71,7 @@ func (s *Service) open(ctx context.Context, h access.Handle, r Request, size Siz
 	if err != nil {
 		return nil, err
 	}
-	start := Start{Command: r.Command, Cwd: r.Cwd, User: r.User, Env: r.Env, Log: r.Log, TTY: tty, Cols: size.Cols, Rows: size.Rows}
+	start := Start{Command: r.Command, Cwd: r.Cwd, User: r.User, Env: r.Env, Log: r.Log, Title: r.Title, TTY: tty, Cols: size.Cols, Rows: size.Rows}
 	session, err := s.startProcess(ctx, h, start, r.timeout())
 	if err != nil {
 		leave()

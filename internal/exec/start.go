@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -25,7 +26,7 @@ func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, er
 	if s.TTY {
 		open, kind = h.OpenStream, idle.Terminal
 	}
-	session, err := open(ctx, idle.Use{Kind: kind, Detail: Title(s.Command)})
+	session, err := open(ctx, idle.Use{Kind: kind, Detail: cmp.Or(s.Title, Title(s.Command))})
 	if err != nil {
 		return nil, err
 	}

@@ -176,6 +176,14 @@ func TestRun_TheSandboxIsInUseAsLongAsTheCommandRuns(t *testing.T) {
 	if because := s.box.Status().Because; len(because) != 1 || because[0].Kind != idle.Exec || because[0].Detail != "read" {
 		t.Errorf("while it waits: %+v", because)
 	}
+	named, err := s.Open(ctx, s.handle, exec.Request{Command: exec.Shell("read line"), Title: "install Codex"}, exec.Size{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if because := s.box.Status().Because; len(because) != 2 || because[1].Detail != "install Codex" {
+		t.Errorf("of one with a name: %+v", because)
+	}
+	named.Close()
 	asked := s.asked()
 	if _, err := session.Write([]byte("go\n")); err != nil || s.asked() != asked+1 {
 		t.Errorf("input does not wake: %v", err)

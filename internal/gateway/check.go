@@ -33,14 +33,19 @@ func (s *Service) CheckProvider(ctx context.Context, owner, name string) ([]stri
 	if p.problem != nil {
 		return nil, p.problem
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	limit := checkLimit
+	if p.isInside() {
+		limit += wakeLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.listURL(), nil)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "The address of the provider cannot be used.")
 	}
 	p.authorize(r.Header)
-	way := s.wayTo(p)
+	way := s.wayTo(ctx, p)
+	p.mark(r.Header)
 	defer way.CloseIdleConnections()
 	answer, err := way.RoundTrip(r)
 	if err != nil {
@@ -58,8 +63,11 @@ func (s *Service) CheckProvider(ctx context.Context, owner, name string) ([]stri
 }
 
 // wayTo gives a way to the provider that follows no redirect: a key is sent to the provider's own address alone.
-func (s *Service) wayTo(c configured) *http.Transport {
-	if c.Owner != "" {
+func (s *Service) wayTo(ctx context.Context, c configured) *http.Transport {
+	switch {
+	case c.isInside():
+		return s.wayInside(ctx, c.Provider)
+	case c.Owner != "":
 		return newUsersTransport(s.c.Private)
 	}
 	return newTransport(nil)
@@ -81,6 +89,10 @@ func (c configured) listURL() string {
 
 // unreached says why there was no answer.
 func (c configured) unreached(err error) error {
+	if c.isInside() {
+		p := c.missedInside(err)
+		return fault.Wrap(err, p.kind(), "%s", p.message)
+	}
 	if errors.Is(err, publicaddr.ErrPrivate) {
 		return fault.Field("base_url", privateMessage)
 	}
@@ -98,6 +110,8 @@ func (c configured) refused(answer *http.Response) error {
 			return fault.Field("key", "The provider needs a key.")
 		}
 		return fault.Field("key", "The provider does not accept the key.")
+	case c.isInside() && (status == http.StatusNotFound || status >= 300 && status < 400):
+		return fault.Field("port", "There is no list of models at port %d of %s (status %d). Check the port and the kind.", c.Inside.Port, c.Inside.Name, status)
 	case status == http.StatusNotFound || status >= 300 && status < 400:
 		return fault.Field("base_url", "There is no list of models at this address (status %d). Check the address and the kind.", status)
 	default:
@@ -108,18 +122,23 @@ func (c configured) refused(answer *http.Response) error {
 // modelNames reads a list of models in the form of any kind.
 func modelNames(from io.Reader) ([]string, error) {
 	type model struct{ ID, Name string }
-	var list struct{ Data, Models []model }
+	var list struct{ Data, Models *[maxNames]model } // decoding drops further ones
 	if err := json.NewDecoder(from).Decode(&list); err != nil {
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
 	var names []string
-	for _, m := range append(list.Data, list.Models...) {
-		name := m.ID
-		if name == "" {
-			name = strings.TrimPrefix(m.Name, "models/")
+	for _, models := range []*[maxNames]model{list.Data, list.Models} {
+		if models == nil {
+			continue
 		}
-		if name != "" && len(name) <= maxModel && !text.Unprintable(name) && len(names) < maxNames {
-			names = append(names, name)
+		for _, m := range models {
+			name := m.ID
+			if name == "" {
+				name = strings.TrimPrefix(m.Name, "models/")
+			}
+			if name != "" && len(name) <= maxModel && !text.Unprintable(name) && len(names) < maxNames {
+				names = append(names, name)
+			}
 		}
 	}
 	if list.Data == nil && list.Models == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -149,5 +150,19 @@ func TestCheckProvider_GivesABoundedNumberOfModels(t *testing.T) {
 	got, err := newLister(t, http.StatusOK, string(text)).at(t, gateway.OpenAI, "/v1").CheckProvider(t.Context(), "", "cloud")
 	if err != nil || len(got) != 2000 {
 		t.Errorf("%d models, %v", len(got), err)
+	}
+}
+
+func TestCheckProvider_AListOfNothingsTakesLittleMemory(t *testing.T) {
+	l := newLister(t, http.StatusOK, `{"data":[`+strings.Repeat("{},", 2<<20)+"{}]}")
+	c := l.at(t, gateway.OpenAI, "/v1")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got, err := c.CheckProvider(t.Context(), "", "cloud"); err != nil || len(got) != 0 {
+		t.Errorf("%d models, %v", len(got), err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 { // what is read is 6 MiB
+		t.Errorf("it took %d MiB", n>>20)
 	}
 }

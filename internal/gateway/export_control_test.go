@@ -7,7 +7,7 @@ func (s *Service) Admit(c Caller) error { return s.admit(c) }
 func (s *Service) Record(c Call) { s.record(c) }
 
 // Cost is price.
-func (s *Service) Cost(model string, used Tokens) (int64, bool) { return s.price(model, used) }
+func (s *Service) Cost(model string, used Tokens) (int64, bool) { return s.Price(model, used) }
 
 // The limits of the queue that tests look at.
 const (

@@ -17,6 +17,7 @@ type Setup struct {
 	Hold      func(sandbox string) func()
 	Log       *slog.Logger
 	Private   bool
+	Dial      Dial
 }
 
 // NewTestService gives a Service that keeps nothing.
@@ -25,7 +26,7 @@ func NewTestService(s Setup) *Service {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	out := &Service{c: Config{Now: time.Now, Log: log, Hold: s.Hold, Private: s.Private}, queue: newQueue()}
+	out := &Service{c: Config{Now: time.Now, Log: log, Hold: s.Hold, Private: s.Private, Dial: s.Dial}, queue: newQueue()}
 	t := &table{aliases: s.Aliases, budgets: s.Budgets, settings: s.Settings, prices: []Price{{Model: "priced*", Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}}, ownPrices: 1}
 	for _, p := range s.Providers {
 		t.providers = append(t.providers, configured{Provider: p, key: s.Keys[p.Name]})

@@ -27,11 +27,20 @@ type Provider struct {
 	Owner   string // user id; "" when it is the server's, for everyone
 	Name    string // a DNS label, unique among its owner's
 	Kind    Kind
-	BaseURL string   // absolute, http or https, without query and without a slash at its end, such as https://host or http://host:11434/v1; see endpoint
+	BaseURL string   // absolute, http or https, without query and without a slash at its end, such as https://host or http://host:11434/v1; see endpoint; "" when it is in a sandbox
+	Inside  Inside   // where in a sandbox it is, in place of BaseURL
 	Models  []string // what it offers, the best first; none when it is asked for whatever a client names
 	HasKey  bool     // there is one; a local server may need none
 	Problem string   // why its key cannot be used, as a sentence; "" when it can, or when there is none. It is not kept.
 	Changed time.Time
+}
+
+// Inside is a port of a sandbox behind which a provider is. The zero value is none. It keeps to that sandbox: another one of the same name
+// is not asked.
+type Inside struct {
+	Sandbox string // id
+	Name    string // the sandbox's, for people
+	Port    int
 }
 
 // Alias is a name for models of different providers. The first whose provider answers serves a request ("local first").
@@ -131,8 +140,11 @@ type Price struct {
 	Output     float64 `json:"output"`
 	CacheRead  float64 `json:"cache_read"`
 	CacheWrite float64 `json:"cache_write"`
-	Date       string  `json:"date,omitempty"` // when it was on its provider's list, such as 2026-05-31
-	Long       *Long   `json:"long,omitempty"` // of requests with a long prompt; nil for the same
+	Date       string  `json:"date,omitempty"`   // when it was on its provider's list, such as 2026-05-31
+	Long       *Long   `json:"long,omitempty"`   // of requests with a long prompt; nil for the same
+	Window     int     `json:"window,omitempty"` // how many tokens the model takes; 0 when that is not known
+
+	unpriced bool // it says the window alone
 }
 
 // Long is a Price of all tokens of a request whose prompt has more than so many.

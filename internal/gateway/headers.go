@@ -12,6 +12,7 @@ var dropped = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie",
 	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via", "Origin", "Referer", "Expect", "Content-Length",
+	insideMark,
 }
 
 // droppedAnswer are headers of an answer that do not reach a client. A Location may be of a network of ours.

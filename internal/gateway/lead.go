@@ -22,8 +22,3 @@ func (s *Service) Lead(user, model string, kinds ...Kind) (Kind, string, error) 
 
 // ModelsOf gives the names that a user can ask providers of some kinds for.
 func (s *Service) ModelsOf(user string, kinds ...Kind) []string { return s.table().names(user, kinds) }
-
-// Price gives what tokens of a model cost, in millionths of a dollar, and whether that is known.
-func (s *Service) Price(model string, used Tokens) (cost int64, known bool) {
-	return s.price(model, used)
-}

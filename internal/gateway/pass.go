@@ -69,6 +69,9 @@ func (x *exchange) try(c candidate, more bool) error {
 	if c.problem != nil {
 		return &problem{status: http.StatusServiceUnavailable, message: fault.Message(c.problem), final: true, again: true, err: c.problem}
 	}
+	if c.isInside() && x.r.Header.Get(insideMark) != "" {
+		return c.roundAgain()
+	}
 	if len(c.Models) > 0 && !x.body.asksFor(c.lists) {
 		return refuse(http.StatusBadRequest, "The model provider %q is asked for the models that it lists alone, and the fields \"models\" or \"fallbacks\" of the request name others. Leave them out.", c.Name)
 	}
@@ -169,7 +172,11 @@ func (x *exchange) ask(ctx context.Context, c candidate) (*http.Response, error)
 		return nil, err
 	}
 	r.Header = c.headersFor(x.r.Header)
-	if c.Owner != "" {
+	c.mark(r.Header)
+	switch {
+	case c.isInside():
+		return x.plane.wayInside(ctx, c.Provider).RoundTrip(r)
+	case c.Owner != "":
 		return x.plane.users.RoundTrip(r)
 	}
 	return x.plane.server.RoundTrip(r)
@@ -188,6 +195,9 @@ func (c candidate) unreachable(ctx context.Context, err error) *problem {
 	}
 	p = refuse(http.StatusBadGateway, "")
 	p.again, p.err = true, err
+	if c.isInside() && !errors.Is(context.Cause(ctx), errSilent) {
+		return c.missedInside(err)
+	}
 	if errors.Is(context.Cause(ctx), errSilent) {
 		p.status = http.StatusGatewayTimeout
 		p.message = "The model provider " + quoted(c.Name) + " sent nothing for " + fmt.Sprint(int(silence.Minutes())) + " minutes and was given up."

@@ -19,8 +19,10 @@ import (
 	"sandboxd/internal/text"
 )
 
-// maxPrices bounds a file of prices, in bytes.
-const maxPrices = 1 << 20
+const (
+	maxPrices = 1 << 20     // bytes of a file of prices
+	maxWindow = 100_000_000 // tokens
+)
 
 //go:embed prices.json
 var builtInText []byte
@@ -35,10 +37,18 @@ var builtIn = func() []Price {
 }()
 
 // Prices gives all prices: those of the file first, then the built-in ones.
-func (s *Service) Prices() []Price { return slices.Clone(s.table().prices) }
+func (s *Service) Prices() []Price {
+	return slices.DeleteFunc(slices.Clone(s.table().prices), func(p Price) bool { return p.unpriced })
+}
 
-// price gives what tokens of a model cost, in millionths of a dollar, and whether its price is known.
-func (s *Service) price(model string, used Tokens) (cost int64, known bool) {
+// Window says how many tokens a model takes; 0 when that is not known.
+func (s *Service) Window(model string) int {
+	p, _ := s.table().entry(model, func(p Price) bool { return p.Window > 0 })
+	return p.Window
+}
+
+// Price gives what tokens of a model cost, in millionths of a dollar, and whether its price is known.
+func (s *Service) Price(model string, used Tokens) (cost int64, known bool) {
 	t := s.table()
 	p, ok := t.priceOf(model)
 	if !ok {
@@ -54,48 +64,75 @@ func (s *Service) price(model string, used Tokens) (cost int64, known bool) {
 // dated is the end of a model's name that says when it was published.
 var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
 
-// priceOf finds the price of a model, also without the date at the end of its name and the folder in front, as brokers name models. The
-// file's prices come before the built-in ones.
 func (t *table) priceOf(model string) (Price, bool) {
+	return t.entry(model, func(p Price) bool { return !p.unpriced })
+}
+
+// entry finds the entry of a model among those that say something, also without the date at the end of its name and the folder in front, as
+// brokers name models. The file's entries come before the built-in ones.
+func (t *table) entry(model string, says func(Price) bool) (Price, bool) {
 	bare := model[strings.LastIndexByte(model, '/')+1:]
 	names := []string{model, dated.ReplaceAllString(model, ""), bare, dated.ReplaceAllString(bare, "")}
 	for _, list := range [][]Price{t.prices[:t.ownPrices], t.prices[t.ownPrices:]} {
-		if p, ok := bestPrice(list, names); ok {
+		if p, ok := bestPrice(list, names, says); ok {
 			return p, true
 		}
 	}
 	return Price{}, false
 }
 
-// bestPrice gives the entry that says most of one of the names.
-func bestPrice(list []Price, names []string) (best Price, found bool) {
+// bestPrice gives the entry with the longest name that fits one of the names.
+func bestPrice(list []Price, names []string, says func(Price) bool) (best Price, found bool) {
 	most := -1
 	for _, p := range list {
 		begin, open := strings.CutSuffix(p.Model, "*")
-		says := 2 * len(begin)
+		length := 2 * len(begin)
 		if !open {
-			says++ // and nothing behind it
+			length++ // and nothing behind it
 		}
 		fits := func(name string) bool { return name == p.Model || open && strings.HasPrefix(name, begin) }
-		if says > most && slices.ContainsFunc(names, fits) {
-			best, found, most = p, true, says
+		if length > most && says(p) && slices.ContainsFunc(names, fits) {
+			best, found, most = p, true, length
 		}
 	}
 	return best, found
+}
+
+// listed is an entry of a list, where a price of 0 is another thing than none.
+type listed struct {
+	Price
+	Input      *float64 `json:"input"`
+	Output     *float64 `json:"output"`
+	CacheRead  *float64 `json:"cache_read"`
+	CacheWrite *float64 `json:"cache_write"`
+}
+
+// price gives the entry. One with a window and no price says the window alone; without either everything is free.
+func (l listed) price() Price {
+	p := l.Price
+	for to, from := range map[*float64]*float64{&p.Input: l.Input, &p.Output: l.Output, &p.CacheRead: l.CacheRead, &p.CacheWrite: l.CacheWrite} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	p.unpriced = p.Window > 0 && p.Long == nil && l.Input == nil && l.Output == nil && l.CacheRead == nil && l.CacheWrite == nil
+	return p
 }
 
 // parsePrices reads a list of prices.
 func parsePrices(from []byte) (list []Price, err error) {
 	d := json.NewDecoder(bytes.NewReader(from))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&list); err != nil {
+	var entries []listed
+	if err := d.Decode(&entries); err != nil {
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more behind the list")
 	}
 	seen := map[string]bool{}
-	for i, p := range list {
+	for i, l := range entries {
+		p := l.price()
 		if err := p.check(); err != nil {
 			return nil, fmt.Errorf("price %d: %w", i+1, err)
 		}
@@ -103,6 +140,7 @@ func parsePrices(from []byte) (list []Price, err error) {
 			return nil, fmt.Errorf("price %d: %q is there twice", i+1, p.Model)
 		}
 		seen[p.Model] = true
+		list = append(list, p)
 	}
 	return list, nil
 }
@@ -120,6 +158,9 @@ func (p Price) check() error {
 		if n < 0 || n > most {
 			return fmt.Errorf("%q: %v is not between 0 and %d dollars", p.Model, n, most)
 		}
+	}
+	if p.Window < 0 || p.Window > maxWindow {
+		return fmt.Errorf("%q: a window of %d tokens is not between 1 and %d", p.Model, p.Window, maxWindow)
 	}
 	if _, err := time.Parse(time.DateOnly, p.Date); p.Date != "" && err != nil {
 		return fmt.Errorf("%q: the date %q is not written like 2026-05-31", p.Model, text.OneLine(p.Date, maxModel))

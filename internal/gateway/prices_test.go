@@ -95,12 +95,33 @@ func TestPrices_OfTheFileTakePrecedence(t *testing.T) {
 	}
 }
 
+func TestWindow_IsTheFilesBeforeTheBuiltInOne(t *testing.T) {
+	_, edit := withPrices(t, `[{"model": "qwen3*", "window": 65536}, {"model": "gpt-5*", "input": 1}, {"model": "free", "input": 0, "window": 1000}]`)
+	c := newControl(t, edit)
+	for model, want := range map[string]int{
+		"qwen3:8b": 65_536, "qwen2.5": 32_768, "gpt-5-mini": 272_000, "free": 1000, "claude-x": 200_000, "anthropic/claude-opus-4-5-20251101": 200_000, "gpt-4.1-mini": 1_000_000,
+		"unheard-of": 0, "": 0,
+	} {
+		if got := c.Window(model); got != want {
+			t.Errorf("%s takes %d tokens, want %d", model, got, want)
+		}
+	}
+	for model, want := range map[string]bool{"qwen3:8b": false, "free": true, "llama3:8b": false} {
+		if _, known := c.Cost(model, million); known != want {
+			t.Errorf("the price of %s is known: %t", model, known)
+		}
+	}
+	if slices.ContainsFunc(c.Prices(), func(p gateway.Price) bool { return p.Model == "qwen3*" }) {
+		t.Error("what has no price is among the prices")
+	}
+}
+
 func TestPrices_AFileThatIsWrongIsToldAndNotUsed(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON": "prices", "no list": `{"model": "x"}`, "more behind it": `[] []`, "a typing mistake": `[{"model": "x", "inputs": 1}]`, "no model": `[{"input": 1}]`,
 		"below zero": `[{"model": "x", "input": -1}]`, "a text": `[{"model": "x", "input": "1"}]`, "one twice": `[{"model": "x"}, {"model": "x"}]`,
 		"no date": `[{"model": "x", "date": "May"}]`, "of long prompts": `[{"model": "x", "long": {"above": 1, "output": -1}}]`,
-		"far too long": `[` + strings.Repeat(" ", 2<<20) + `]`, "null": `null`,
+		"far too long": `[` + strings.Repeat(" ", 2<<20) + `]`, "null": `null`, "a window below zero": `[{"model": "x", "window": -1}]`, "a window that is too large": `[{"model": "x", "window": 100000001}]`,
 	} {
 		path, edit := withPrices(t, text)
 		c := newControl(t, edit)

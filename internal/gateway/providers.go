@@ -58,8 +58,10 @@ func (s *Service) SetProvider(ctx context.Context, p Provider, key *string) (Pro
 	if p, err = checkedProvider(p); err != nil {
 		return Provider{}, err
 	}
-	if err := s.checkReach(p); err != nil {
-		return Provider{}, err
+	if p.Inside == (Inside{}) {
+		if err := s.checkReach(p); err != nil {
+			return Provider{}, err
+		}
 	}
 	if key != nil {
 		trimmed := strings.TrimSpace(*key)
@@ -92,7 +94,7 @@ func (s *Service) prepare(p Provider, key *string) (Provider, []byte, error) {
 	switch {
 	case i < 0 && len(all) >= MaxProviders:
 		return p, nil, fault.New(fault.Conflict, "There are %d providers already. Remove one first.", MaxProviders)
-	case key == nil && before.HasKey && before.BaseURL != p.BaseURL:
+	case key == nil && before.HasKey && (before.BaseURL != p.BaseURL || before.Inside != p.Inside):
 		return p, nil, fault.Field("key", "Enter the key again: it is not sent to another address without that.")
 	}
 	p.ID, p.HasKey, p.Problem = before.ID, before.HasKey, ""
@@ -179,10 +181,10 @@ func (s *Service) configure(ctx context.Context, p Provider, had configured) (co
 
 // checkedProvider gives what was entered as it is to be kept.
 func checkedProvider(p Provider) (Provider, error) {
-	base, urlErr := checkURL(p.BaseURL)
+	base, placeErr := checkPlace(p)
 	models, modelsErr := checkModels(p.Models)
 	p.BaseURL, p.Models = base, models
-	for _, err := range []error{checkName(p.Name), checkKind(p.Kind), urlErr, modelsErr} {
+	for _, err := range []error{checkName(p.Name), checkKind(p.Kind), placeErr, modelsErr} {
 		if err != nil {
 			return p, err
 		}

@@ -266,7 +266,7 @@ func (x *exchange) count(c candidate, m *meter, cut bool) {
 		m.estimate(x.size)
 	}
 	x.call.Tokens = m.tokens
-	x.call.Cost, x.call.Priced = x.plane.price(c.model, m.tokens)
+	x.call.Cost, x.call.Priced = x.plane.Price(c.model, m.tokens)
 }
 
 // complete gives the lines that have ended, so that no client sees half a line when a stream breaks. A long one is passed on in pieces.

@@ -129,7 +129,7 @@ func (r route) at(model string) string {
 // endpoint gives the URL of a path at a provider. OpenAI's SDKs take a base URL with the version in it, the others' one without, and
 // people mix that up: a version at the end of the others' is dropped, and one is added for OpenAI when the base URL has no path at all.
 func (p Provider) endpoint(path string) string {
-	base, version := p.BaseURL, []string{"/v1"}
+	base, version := p.base(), []string{"/v1"}
 	switch p.Kind {
 	case OpenAI:
 		if _, rest, _ := strings.Cut(base, "://"); strings.Contains(rest, "/") {

@@ -23,6 +23,7 @@ type Config struct {
 	Private bool                                  // users' own providers may have private and local addresses, such as those of this host
 	Prices  string                                // file with prices that take precedence over the built-in ones; it need not exist
 	Hold    func(sandbox string) (release func()) // keeps a sandbox awake while it waits for a model; nil for none
+	Dial    Dial                                  // leads to providers in sandboxes; nil when there can be none
 	Log     *slog.Logger
 	Now     func() time.Time // nil means time.Now
 }

@@ -81,6 +81,9 @@ type Service struct {
 // New makes a Service. It does no I/O.
 func New(b Boxes) *Service { return &Service{boxes: b} }
 
+// Declared gives the services that a sandbox has by its row, without asking it.
+func (s *Service) Declared(box sandbox.Sandbox) []catalog.Service { return s.boxes.Services(box) }
+
 // List gives the declared services with their status, of a sandbox in any state. Gone.
 func (s *Service) List(ctx context.Context, h access.Handle) (List, error) {
 	box, err := h.Current(ctx)

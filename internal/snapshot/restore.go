@@ -14,12 +14,17 @@ import (
 // because the engine has lost its container can be started, or the snapshot be cloned. NotFound when it is no snapshot of this sandbox;
 // Conflict when that is not ready, or another one is being restored; other kinds as for sandbox.Manager's.
 func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, id string) (safety Snapshot, err error) {
+	return s.RestoreOf(ctx, box, box, id)
+}
+
+// RestoreOf is Restore with a snapshot of another sandbox, such as a clone of it. The snapshot and that sandbox must stay until it is done.
+func (s *Service) RestoreOf(ctx context.Context, box, of sandbox.Sandbox, id string) (safety Snapshot, err error) {
 	var to Snapshot
 	begin := func() error {
 		if s.restoring[box.ID] {
 			return fault.New(fault.Conflict, "A snapshot is being restored to %s already, or it is being updated. Wait for that.", box.Name)
 		}
-		if to, err = s.use(id, box.ID); err != nil {
+		if to, err = s.use(id, of.ID); err != nil {
 			return err
 		}
 		s.restoring[box.ID] = true

@@ -260,6 +260,40 @@ func (e *entry) wait(ctx context.Context, c chan struct{}) error {
 	}
 }
 
+// Take takes a snapshot as Begin does, but after another one of the sandbox that is being made, and returns when it is made, or ctx ends;
+// then it continues. Kinds as for Begin and Wait.
+func (s *Service) Take(ctx context.Context, box sandbox.Sandbox, a Ask) (Snapshot, error) {
+	for {
+		snap, _, err := s.Begin(ctx, box, a)
+		if err == nil {
+			return s.Wait(ctx, snap.ID)
+		}
+		if !errors.Is(err, errBusy) {
+			return Snapshot{}, err
+		}
+		if e := s.madeOf(box.ID); e != nil {
+			err = e.wait(ctx, e.done)
+		} else { // it has just ended
+			err = ctx.Err()
+		}
+		if err != nil {
+			return Snapshot{}, err
+		}
+	}
+}
+
+// madeOf gives the snapshot of a sandbox that is being made, if there is one.
+func (s *Service) madeOf(sandboxID string) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.all {
+		if e.SandboxID == sandboxID && e.State == Making && !e.forgotten {
+			return e
+		}
+	}
+	return nil
+}
+
 // taken takes a snapshot for a restore or a clone, after another one that is being made already. When ctx ends so does that. It is in
 // use: the caller releases it.
 func (s *Service) taken(ctx context.Context, box sandbox.Sandbox, kind Kind) (Snapshot, error) {

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,29 @@ func TestBegin_OneAtATime(t *testing.T) {
 		if err != nil || snap.State != snapshot.Ready {
 			t.Errorf("%+v, %v", snap, err)
 		}
+	})
+}
+
+func TestTake_IsAfterOneThatIsMade(t *testing.T) {
+	within(t, nil, func(w *world, box sandbox.Sandbox) {
+		w.engine.Delay(sandboxtest.OpCommit, time.Minute)
+		made, _, err := w.Begin(w.t.Context(), box, snapshot.Ask{})
+		w.ok(err)
+		taken, err := w.Take(w.t.Context(), box, snapshot.Ask{Kind: snapshot.Automatic, Note: "later"})
+		w.ok(err)
+		if taken.State != snapshot.Ready || taken.Note != "later" {
+			t.Errorf("taken %+v", taken)
+		}
+		w.wantRows(made.ID, taken.ID)
+		again, _, err := w.Begin(w.t.Context(), box, snapshot.Ask{})
+		w.ok(err)
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.Take(ctx, box, snapshot.Ask{Note: "not waited for"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after its caller has left: %v", err)
+		}
+		_, err = w.Wait(w.t.Context(), again.ID)
+		w.ok(err)
 	})
 }
 

@@ -18,24 +18,31 @@ var _ chat.Store = (*Chat)(nil)
 // Chat gives the store of conversations in this database.
 func (d *DB) Chat() *Chat { return &Chat{d} }
 
-const conversationColumns = `id, sandbox, owner, title, agent, model, mode, state, since, problem, held, rev, items, turn, used, source, created, changed`
+const conversationColumns = `id, sandbox, owner, title, agent, model, mode, state, since, problem, held, rev, items, turn, used, source, created, changed, settings`
 
 func scanConversation(r row) (c chat.Conversation, err error) {
-	var used []byte
+	var used, settings []byte
 	if err := r.Scan(&c.ID, &c.Sandbox, &c.Owner, &c.Title, &c.Agent, &c.Model, &c.Mode, &c.State, into{&c.Since, false}, &c.Problem, &c.Held, &c.Rev,
-		&c.Items, &c.Turn, &used, &c.From, into{&c.Created, false}, into{&c.Changed, false}); err != nil {
+		&c.Items, &c.Turn, &used, &c.From, into{&c.Created, false}, into{&c.Changed, false}, &settings); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(used, &c.Used); err != nil {
 		return c, fmt.Errorf("read what conversation %s has used: %w", c.ID, err)
+	}
+	if err := json.Unmarshal(settings, &c.Settings); err != nil {
+		return c, fmt.Errorf("read the settings of conversation %s: %w", c.ID, err)
 	}
 	return c, nil
 }
 
 func conversationValues(c chat.Conversation) ([]any, error) {
 	used, err := json.Marshal(c.Used)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := json.Marshal(c.Settings)
 	return []any{c.ID, c.Sandbox, c.Owner, c.Title, c.Agent, c.Model, c.Mode, c.State, stamp(c.Since), c.Problem, c.Held, c.Rev, c.Items, c.Turn,
-		string(used), c.From, stamp(c.Created), stamp(c.Changed)}, err
+		string(used), c.From, stamp(c.Created), stamp(c.Changed), string(settings)}, err
 }
 
 // Create implements chat.Store.
@@ -52,7 +59,7 @@ func insertConversation(ctx context.Context, tx *sql.Tx, c chat.Conversation) er
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO conversations (`+conversationColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, values...)
+	_, err = tx.ExecContext(ctx, `INSERT INTO conversations (`+conversationColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, values...)
 	if orphan(err) {
 		return fault.Wrap(err, fault.NotFound, "The sandbox, or its owner, is not there any more.")
 	}
@@ -67,6 +74,11 @@ func (s *Chat) List(ctx context.Context, sandbox string) ([]chat.Conversation, e
 // Busy implements chat.Store.
 func (s *Chat) Busy(ctx context.Context) ([]chat.Conversation, error) {
 	return s.find(ctx, `state IN ('working', 'asking') OR queue <> '[]' ORDER BY id`)
+}
+
+// Stirring implements chat.Store.
+func (s *Chat) Stirring(ctx context.Context) ([]chat.Conversation, error) {
+	return s.find(ctx, `state <> 'idle' ORDER BY id`)
 }
 
 func (s *Chat) find(ctx context.Context, where string, values ...any) (list []chat.Conversation, err error) {
@@ -173,6 +185,11 @@ func (s *Chat) Apply(ctx context.Context, id string, c chat.Change) error {
 				return err
 			}
 		}
+		if c.Memory != nil {
+			if err := changeConversation(ctx, tx, id, `UPDATE conversations SET memory = ? WHERE id = ?`, []byte(c.Memory), id); err != nil {
+				return err
+			}
+		}
 		if c.Queue != nil {
 			if err := putQueue(ctx, tx, id, *c.Queue); err != nil {
 				return err
@@ -201,7 +218,7 @@ func putConversation(ctx context.Context, tx *sql.Tx, c chat.Conversation) error
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE conversations SET (`+conversationColumns+`) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`, append(values, c.ID)...)
+	_, err = tx.ExecContext(ctx, `UPDATE conversations SET (`+conversationColumns+`) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`, append(values, c.ID)...)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -53,7 +54,10 @@ func (s *Chat) Items(ctx context.Context, id string, q chat.ItemQuery) (items []
 			where, values = where+part.where, append(values, part.set)
 		}
 	}
-	last := q.Limit > 0 && q.After == 0
+	if q.Shown {
+		where, values = where+` AND kind <> ?`, append(values, chat.Record)
+	}
+	last := (q.Limit > 0 || q.Bytes > 0) && q.After == 0
 	order := ` ORDER BY n`
 	if last {
 		order += ` DESC`
@@ -66,7 +70,7 @@ func (s *Chat) Items(ctx context.Context, id string, q chat.ItemQuery) (items []
 		if err != nil {
 			return err
 		}
-		if items, err = collect(rows, scanItem); err != nil || len(items) > 0 {
+		if items, err = itemsOf(rows, q.Bytes); err != nil || len(items) > 0 {
 			return err
 		}
 		var there int
@@ -82,6 +86,20 @@ func (s *Chat) Items(ctx context.Context, id string, q chat.ItemQuery) (items []
 		slices.Reverse(items)
 	}
 	return items, nil
+}
+
+// itemsOf collects items until they take so many bytes; 0 for all.
+func itemsOf(rows *sql.Rows, most int) (items []chat.Item, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for size := 0; (most == 0 || size < most) && rows.Next(); {
+		it, err := scanItem(rows)
+		if err != nil {
+			return nil, err
+		}
+		size += it.Size()
+		items = append(items, it)
+	}
+	return items, rows.Err()
 }
 
 // Copy implements chat.Store.

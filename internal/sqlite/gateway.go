@@ -24,7 +24,7 @@ func (d *DB) Gateway() *Gateway { return &Gateway{d, gateway.MaxCalls, gateway.M
 
 // Providers gives those of all owners, by owner and name.
 func (s *Gateway) Providers(ctx context.Context) ([]gateway.Provider, error) {
-	list, err := gatherGateway(ctx, s, scanProvider, `SELECT id, ifnull(owner, ''), name, kind, base_url, models, key IS NOT NULL, changed
+	list, err := gatherGateway(ctx, s, scanProvider, `SELECT id, ifnull(owner, ''), name, kind, base_url, sandbox, sandbox_name, port, models, key IS NOT NULL, changed
 		FROM gateway_providers ORDER BY ifnull(owner, ''), name`)
 	if err != nil {
 		return nil, fmt.Errorf("list providers of models: %w", err)
@@ -47,7 +47,7 @@ func gatherGateway[T any](ctx context.Context, s *Gateway, scan func(row) (T, er
 
 func scanProvider(r row) (p gateway.Provider, err error) {
 	var models []byte
-	if err := r.Scan(&p.ID, &p.Owner, &p.Name, &p.Kind, &p.BaseURL, &models, &p.HasKey, into{t: &p.Changed}); err != nil {
+	if err := r.Scan(&p.ID, &p.Owner, &p.Name, &p.Kind, &p.BaseURL, &p.Inside.Sandbox, &p.Inside.Name, &p.Inside.Port, &models, &p.HasKey, into{t: &p.Changed}); err != nil {
 		return p, err
 	}
 	if err := json.Unmarshal(models, &p.Models); err != nil {
@@ -58,13 +58,14 @@ func scanProvider(r row) (p gateway.Provider, err error) {
 
 // PutProvider implements gateway.Store.
 func (s *Gateway) PutProvider(ctx context.Context, p gateway.Provider, sealed []byte) error {
-	const put = `INSERT INTO gateway_providers (id, owner, name, kind, base_url, models, key, changed) VALUES (?, ?, ?, ?, ?, ?, nullif(?7, x''), ?)
+	const put = `INSERT INTO gateway_providers (id, owner, name, kind, base_url, models, key, changed, sandbox, sandbox_name, port) VALUES (?, ?, ?, ?, ?, ?, nullif(?7, x''), ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, kind = excluded.kind, base_url = excluded.base_url, models = excluded.models,
-		key = iif(?7 IS NULL, key, excluded.key), changed = excluded.changed`
+		key = iif(?7 IS NULL, key, excluded.key), changed = excluded.changed, sandbox = excluded.sandbox, sandbox_name = excluded.sandbox_name, port = excluded.port`
 	models, err := json.Marshal(p.Models)
 	if err == nil {
 		err = s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, put, p.ID, ownerOrNull(p.Owner), p.Name, string(p.Kind), p.BaseURL, string(models), sealed, stamp(p.Changed))
+			_, err := tx.ExecContext(ctx, put, p.ID, ownerOrNull(p.Owner), p.Name, string(p.Kind), p.BaseURL, string(models), sealed, stamp(p.Changed),
+				p.Inside.Sandbox, p.Inside.Name, p.Inside.Port)
 			if taken(err) {
 				return fault.Wrap(err, fault.Conflict, "There is a provider named %q already.", p.Name)
 			}

@@ -23,6 +23,7 @@ import (
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/template"
+	"sandboxd/internal/trials"
 	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 )
@@ -331,7 +332,7 @@ var samples = map[int]func(t *testing.T, d *DB){
 	26: func(t *testing.T, d *DB) {
 		s, at := d.Gateway(), time.UnixMicro(1795251600000000).UTC()
 		providers, err := s.Providers(t.Context())
-		if err != nil || len(providers) != 2 || !providers[0].HasKey || providers[0].Models[0] != "claude-opus-5-5" || providers[1].Kind != gateway.Ollama {
+		if err != nil || len(providers) < 2 || !providers[0].HasKey || providers[0].Models[0] != "claude-opus-5-5" || providers[1].Kind != gateway.Ollama {
 			t.Errorf("providers %+v, %v", providers, err)
 		}
 		aliases, err := s.Aliases(t.Context())
@@ -375,6 +376,31 @@ var samples = map[int]func(t *testing.T, d *DB){
 		items, err := s.Items(t.Context(), list[0].ID, chat.ItemQuery{Limit: 10})
 		if err != nil || len(items) != 2 || items[0].Text != "fix the build" || items[1].Kind != chat.CallItem || items[1].Output != "ok" || len(items[1].Data) == 0 {
 			t.Errorf("items %+v, %v", items, err)
+		}
+	},
+	29: func(t *testing.T, d *DB) {
+		c, err := d.Chat().Conversation(t.Context(), "00000000000000f1")
+		if err != nil || len(c.Settings.Options) != 1 || c.Settings.Options[0].Chosen() != "plan" {
+			t.Errorf("settings %+v, %v", c.Settings, err)
+		}
+	},
+	30: func(t *testing.T, d *DB) {
+		providers, err := d.Gateway().Providers(t.Context())
+		at := slices.IndexFunc(providers, func(p gateway.Provider) bool { return p.Name == "inside" })
+		if err != nil || at < 0 || providers[at].Inside != (gateway.Inside{Sandbox: "00000000000000aa", Name: "ml", Port: 11434}) {
+			t.Errorf("providers %+v, %v", providers, err)
+		}
+	},
+	31: func(t *testing.T, d *DB) {
+		list, err := d.Chat().Links(t.Context(), "00000000000000f1")
+		if err != nil || len(list) != 2 || !list[0].Expires.IsZero() || list[1].Expires.IsZero() || list[0].By != "00000000000000u2" {
+			t.Errorf("links %+v, %v", list, err)
+		}
+	},
+	32: func(t *testing.T, d *DB) {
+		list, err := d.Trials().Trials(t.Context())
+		if err != nil || len(list) != 1 || list[0].State != trials.Open || len(list[0].Clones) != 2 || !list[0].Clones[0].Sent || list[0].Clones[1].Problem == "" {
+			t.Errorf("trials %+v, %v", list, err)
 		}
 	},
 }

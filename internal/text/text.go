@@ -37,6 +37,14 @@ func Excerpt(s string, limit int) string {
 	return line
 }
 
+// Clip gives s, or its beginning of at most limit bytes and "…" behind. It changes nothing else.
+func Clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return cut(s, limit) + "…"
+}
+
 // printable reports whether a name or label of one line may hold a character: no control, line break or direction mark, which could
 // forge or garble a line.
 func printable(r rune) bool {

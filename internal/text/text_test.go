@@ -95,3 +95,11 @@ func TestUnprintable_IsWhatForgesOrGarblesALine(t *testing.T) {
 		}
 	}
 }
+
+func TestClip_CutsBetweenCharacters(t *testing.T) {
+	for in, want := range map[string]string{"abc": "abc", "abcd": "abc…", "abé": "ab…", "a\nb\u202e": "a\nb…"} {
+		if got := Clip(in, 3); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

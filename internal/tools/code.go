@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/tools/risk"
 	"sandboxd/internal/wire"
@@ -96,38 +97,46 @@ func atLeast(j risk.Judgement, level risk.Level) risk.Judgement {
 
 // codeOrder writes the code to a folder of its own and runs it.
 func (t *table) codeOrder(ctx context.Context, a args, out io.Writer, l language) (Result, error) {
+	request, folder, err := t.putCode(ctx, t.seat.Handle, l, a.text("code"))
+	if err != nil {
+		return ended(ctx, err)
+	}
+	request.Cwd = t.folder(a.text("folder"))
+	return t.runOrder(ctx, a, out, order{request: request, after: func(ctx context.Context) []Image { return t.pictures(ctx, t.seat.Handle, folder) }})
+}
+
+// putCode writes code to a folder of its own, and gives the command that runs it.
+func (s *Service) putCode(ctx context.Context, h access.Handle, l language, code string) (request exec.Request, folder string, err error) {
 	var id [8]byte
 	rand.Read(id[:])
-	folder := "/tmp/code-" + hex.EncodeToString(id[:])
-	if err := t.cfg.Files.Mkdir(ctx, t.seat.Handle, folder+"/output", true); err != nil {
-		return ended(ctx, err)
+	folder = "/tmp/code-" + hex.EncodeToString(id[:])
+	if err := s.cfg.Files.Mkdir(ctx, h, folder+"/output", true); err != nil {
+		return request, "", err
 	}
 	file := path.Join(folder, l.file)
-	code := a.text("code")
 	put := wire.FilePut{Path: file, Size: int64(len(code)), Mode: 0o600}
-	if _, err := t.cfg.Files.Write(ctx, t.seat.Handle, put, strings.NewReader(code)); err != nil {
-		return ended(ctx, err)
+	if _, err := s.cfg.Files.Write(ctx, h, put, strings.NewReader(code)); err != nil {
+		return request, "", err
 	}
 	line := fmt.Sprintf("%s %s; code=$?; rm -f %s; exit $code", l.run, file, file)
-	request := exec.Request{Command: exec.Shell(line), Cwd: t.folder(a.text("folder")), Env: map[string]string{"OUTPUT": folder + "/output", "MPLBACKEND": "Agg"}}
-	return t.runOrder(ctx, a, out, order{request: request, after: func(ctx context.Context) []Image { return t.pictures(ctx, folder) }})
+	return exec.Request{Command: exec.Shell(line), Env: map[string]string{"OUTPUT": folder + "/output", "MPLBACKEND": "Agg"}}, folder, nil
 }
 
 // pictures gives what a run has written to its folder, and deletes that. What cannot be read is left out.
-func (t *table) pictures(ctx context.Context, folder string) (all []Image) {
-	l, err := t.cfg.Files.List(ctx, t.seat.Handle, folder+"/output", "", wire.MaxListing)
+func (s *Service) pictures(ctx context.Context, h access.Handle, folder string) (all []Image) {
+	l, err := s.cfg.Files.List(ctx, h, folder+"/output", "", wire.MaxListing)
 	if err == nil {
 		for _, e := range l.Entries {
 			if e.Type != wire.TypeFile || e.Size > maxPicture || len(all) == maxPictures {
 				continue
 			}
-			if b, _, err := t.whole(ctx, path.Join(folder, "output", e.Name), maxPicture); err == nil {
+			if b, _, err := s.whole(ctx, h, path.Join(folder, "output", e.Name), maxPicture); err == nil {
 				if mime := pictureType(b); mime != "" {
 					all = append(all, Image{MIME: mime, Bytes: b})
 				}
 			}
 		}
 	}
-	_, _ = t.cfg.Files.Delete(ctx, t.seat.Handle, []string{folder}, true) // it is in /tmp: at worst it stays there
+	_, _ = s.cfg.Files.Delete(ctx, h, []string{folder}, true) // it is in /tmp: at worst it stays there
 	return all
 }

@@ -24,12 +24,14 @@ const (
 // terminalSize is what an interactive command sees.
 var terminalSize = exec.Size{Cols: 120, Rows: 40}
 
-// desk has the commands of one seat. Safe for concurrent use.
+// desk has the commands and the browser of one seat. Safe for concurrent use.
 type desk struct {
 	mu    sync.Mutex
 	last  int
 	byID  map[string]*command
 	order []string // of byID, oldest first
+	page  page
+	used  time.Time // when it was last asked for; guarded by Service.mu
 }
 
 // command is one that was started. Safe for concurrent use.

@@ -49,8 +49,12 @@ func TestWriteFile_MakesAndReplaces(t *testing.T) {
 	}
 	r = b.do("write_file", in{"path": "d/e/a.txt", "content": "two\n-- x\n"})
 	b.has("d/e/a.txt", "two\n-- x\n")
-	if c := r.Data.Files; len(c) != 1 || c[0].Created || c[0].Added != 2 || c[0].Removed != 1 {
+	if c := r.Data.Files; len(c) != 1 || c[0].Created || c[0].Added != 2 || c[0].Removed != 1 || c[0].Same {
 		t.Errorf("got %+v", c)
+	}
+	r = b.do("write_file", in{"path": "d/e/a.txt", "content": "two\n-- x\n"})
+	if c := r.Data.Files; len(c) != 1 || !c[0].Same || c[0].Diff != "" {
+		t.Errorf("the same text again: got %+v", c)
 	}
 	b.fails("write_file", in{"path": "d", "content": "x"}, "folder")
 	b.fails("write_file", in{"path": "/proc/x", "content": "x"}, "")

@@ -85,7 +85,7 @@ func (t *table) applyAll(ctx context.Context, parsed []filePatch) (Result, error
 // patched gives a file as it will be. problem says to the model why not.
 func (t *table) patched(ctx context.Context, f filePatch) (v version, problem string, err error) {
 	v = version{path: f.path, created: f.create}
-	v.old, v.entry, err = t.whole(ctx, f.path, mostEdit)
+	v.old, v.entry, err = t.whole(ctx, t.seat.Handle, f.path, mostEdit)
 	there := err == nil
 	switch {
 	case f.create && there:

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/text"
@@ -165,8 +166,8 @@ func (l *lines) result(size int64) Result {
 }
 
 // whole reads a file of at most so many bytes.
-func (t *table) whole(ctx context.Context, path string, most int64) ([]byte, files.Entry, error) {
-	c, err := t.cfg.Files.Read(ctx, t.seat.Handle, path, 0, most+1)
+func (s *Service) whole(ctx context.Context, h access.Handle, path string, most int64) ([]byte, files.Entry, error) {
+	c, err := s.cfg.Files.Read(ctx, h, path, 0, most+1)
 	if err != nil {
 		return nil, files.Entry{}, err
 	}

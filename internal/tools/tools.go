@@ -1,5 +1,5 @@
 // Package tools is the one table of operations that a language model may perform in a sandbox: run commands and code, read and change
-// files, look at ports, services and logs, take and restore snapshots, ask the person. Chat and MCP both use it.
+// files, look at ports, services and logs, drive a browser, take and restore snapshots, ask the person. Chat and MCP both use it.
 //
 // It does not decide who may use which sandbox, or which call needs a person's word: a Preview says what a call would do, its callers
 // ask. It runs nothing itself: everything happens within one sandbox, through the services that pages use too.
@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -91,6 +92,7 @@ type Change struct {
 	Deleted bool   `json:"deleted,omitempty"`
 	Diff    string `json:"diff,omitempty"` // unified; "" for a file that is too large, or no text
 	Cut     bool   `json:"cut,omitempty"`  // Diff is only the beginning
+	Same    bool   `json:"same,omitempty"` // the old text and the new one are the same
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"` // lines
 }
@@ -165,6 +167,9 @@ func (s *Service) Table(seat Seat) []Tool {
 	if s.cfg.Logs != nil {
 		all = append(all, t.serviceLog())
 	}
+	if web := (pages{t}); web.port() > 0 {
+		all = append(all, web.all()...)
+	}
 	if s.cfg.Snapshots != nil {
 		all = append(all, t.takeSnapshot(), t.listSnapshots(), t.restoreSnapshot())
 	}
@@ -178,7 +183,7 @@ func (s *Service) Table(seat Seat) []Tool {
 	return tools
 }
 
-// Leave ends the commands of the seat with this key in a sandbox, and forgets them.
+// Leave ends the commands of the seat with this key in a sandbox and closes its browser, and forgets them.
 func (s *Service) Leave(sandbox, key string) {
 	id := seatID(sandbox, key)
 	s.mu.Lock()
@@ -187,6 +192,7 @@ func (s *Service) Leave(sandbox, key string) {
 	s.mu.Unlock()
 	if d != nil {
 		d.endAll()
+		s.leavePage(d)
 	}
 }
 
@@ -213,14 +219,20 @@ func (s Seat) id() string { return seatID(s.Handle.ID(), s.Key) }
 
 func seatID(sandbox, key string) string { return sandbox + " " + key }
 
+// deskKept is how long a desk on which nothing runs is kept unused: not all conversations leave, and those of a deleted sandbox cannot.
+const deskKept = 24 * time.Hour
+
 func (s *Service) desk(seat Seat) *desk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	d := s.desks[seat.id()]
 	if d == nil {
+		maps.DeleteFunc(s.desks, func(_ string, d *desk) bool { return now.Sub(d.used) > deskKept && d.running() == 0 })
 		d = &desk{byID: map[string]*command{}}
 		s.desks[seat.id()] = d
 	}
+	d.used = now
 	return d
 }
 

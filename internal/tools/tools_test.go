@@ -42,6 +42,8 @@ type bench struct {
 	tools *tools.Service
 	snaps *snaps
 	logs  *lines
+
+	declared *declared
 }
 
 func live(t *testing.T) *bench {
@@ -52,21 +54,28 @@ func live(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, home: home, snaps: &snaps{}, logs: &lines{}}
+	b := &bench{t: t, home: home, snaps: &snaps{}, logs: &lines{}, declared: &declared{}}
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: b.home, Passwd: accesstest.Passwd(t, home), Version: "test"})
 	box := accesstest.Linked("box", "box", access.FromHub(hub))
-	b.tools = tools.New(tools.Config{Exec: exec.New(exec.Config{Starter: exec.InGuest()}), Files: files.New(t.TempDir()), Services: services.New(declared{}), Snapshots: b.snaps, Logs: b.logs})
+	b.tools = tools.New(tools.Config{Exec: exec.New(exec.Config{Starter: exec.InGuest()}), Files: files.New(t.TempDir()), Services: services.New(b.declared), Snapshots: b.snaps, Logs: b.logs})
 	accesstest.Run(t, hub.Run, g.Run)
 	accesstest.Run(t, b.tools.Run) // ends first
 	b.seat = tools.Seat{Handle: box.Handle(t), Key: "chat", Folder: home}
 	return b
 }
 
-// declared says that there is one service.
-type declared struct{ services.Boxes }
+// declared says that there is one service, and a browser if that has a port.
+type declared struct {
+	services.Boxes
+	port int
+}
 
-func (declared) Services(sandbox.Sandbox) []catalog.Service {
-	return []catalog.Service{{Name: "web", Command: []string{"serve"}, Port: 80}}
+func (d *declared) Services(sandbox.Sandbox) []catalog.Service {
+	all := []catalog.Service{{Name: "web", Command: []string{"serve"}, Port: 80}}
+	if d.port > 0 {
+		all = append(all, catalog.Service{Name: tools.BrowserService, Command: []string{"start-browser"}, Port: d.port})
+	}
+	return all
 }
 
 // snaps has the snapshots that were taken.

@@ -36,7 +36,7 @@ func (t *table) writeFile() spec {
 			return Preview{Path: a.text("path"), Code: a.text("content"), Language: "text", Risk: risk.Path(a.text("path"))}
 		},
 		run: func(ctx context.Context, a args, _ io.Writer) (Result, error) {
-			old, e, err := t.whole(ctx, t.path(a.text("path")), mostDiffed)
+			old, e, err := t.whole(ctx, t.seat.Handle, t.path(a.text("path")), mostDiffed)
 			v := version{path: t.path(a.text("path")), old: old, entry: e, fresh: []byte(a.text("content"))}
 			switch {
 			case fault.Is(err, fault.NotFound):
@@ -98,6 +98,15 @@ func (v *version) change() Change {
 	return c
 }
 
+// Compare says how a file's text changed, as the tools that write do.
+func Compare(path, old, fresh string) Change {
+	c := Change{Path: path}
+	if len(old) <= mostDiffed && len(fresh) <= mostDiffed && isPlainText([]byte(old)) && isPlainText([]byte(fresh)) {
+		c.setDiff(old, fresh)
+	}
+	return c
+}
+
 func (c *Change) setDiff(old, fresh string) {
 	name := shownPath(c.Path)
 	diff := udiff.Unified("a/"+strings.TrimPrefix(name, "/"), "b/"+strings.TrimPrefix(name, "/"), old, fresh)
@@ -115,7 +124,7 @@ func (c *Change) setDiff(old, fresh string) {
 	if len(diff) > mostDiff {
 		diff, c.Cut = diff[:strings.LastIndexByte(diff[:mostDiff], '\n')+1], true
 	}
-	c.Diff = diff
+	c.Diff, c.Same = diff, old == fresh
 }
 
 func isPlainText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
@@ -141,7 +150,7 @@ func (t *table) editFile() spec {
 			return p
 		},
 		run: func(ctx context.Context, a args, _ io.Writer) (Result, error) {
-			old, e, err := t.whole(ctx, t.path(a.text("path")), mostEdit)
+			old, e, err := t.whole(ctx, t.seat.Handle, t.path(a.text("path")), mostEdit)
 			if err != nil {
 				return notWritten(ctx, err)
 			}

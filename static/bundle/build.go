@@ -23,6 +23,7 @@ var entries = []api.EntryPoint{
 	{InputPath: "js/app.js", OutputPath: "app"},
 	{InputPath: "js/workspace.js", OutputPath: "workspace"},
 	{InputPath: "plots/plots.js", OutputPath: "plots"},
+	{InputPath: "chat/reader.js", OutputPath: "reader"}, // a shared conversation
 	{InputPath: "terminal/page.js", OutputPath: "solo"}, // a sandbox's own host
 	{InputPath: "icon.svg", OutputPath: "icon"},
 	{InputPath: "touch.png", OutputPath: "touch"},

@@ -38,6 +38,11 @@ export class Conversations {
   resume = (id) => this.ask("POST", `/${id}/resume`);
   branch = (id, item) => this.ask("POST", `/${id}/branch`, { item });
   edit = (id, item, text) => this.ask("POST", `/${id}/edit`, { item, text });
+  run = (id, body) => this.ask("POST", `/${id}/runs`, body);
+  stopRun = (id, run) => this.ask("POST", `/${id}/runs/${run}/cancel`);
+  links = (id) => this.ask("GET", `/${id}/links`);
+  makeLink = (id, ttl) => this.ask("POST", `/${id}/links`, { ttl });
+  revokeLink = (id, link) => this.ask("DELETE", `/${id}/links/${link}`);
   undo = (id, turn) => this.ask("POST", `/${id}/turns/${turn}/undo`);
   redo = (id, turn) => this.ask("POST", `/${id}/turns/${turn}/redo`);
 

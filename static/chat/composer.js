@@ -1,23 +1,31 @@
 // Where a person writes to the agent.
 import { button, h, icon } from "../js/dom.js";
 import { toast } from "../js/toast.js";
+import { Commands } from "./commands.js";
+import { quote } from "./comments.js";
+import { pictureTypes } from "./model.js";
 
 const most = 20; // files beside a message
+const sight = 5 << 20; // bytes of the pictures beside a message that the model sees
 
 export class Composer {
-  #files = []; // {name, type, path}
+  #files = []; // {name, type, path, preview, upload}: upload ends the sending of one that is not there yet
+  #uploads = 0;
   #edits = null; // what sends an edited message
+  #draft = ""; // what was written before that
 
   // files is the address of the sandbox's files. send(message) resolves to whether it was taken; stop() ends the turn.
-  constructor({ files, send, stop }) {
-    Object.assign(this, { address: files, send, stop });
+  // comments wait for the next message.
+  constructor({ files, comments, send, stop }) {
+    Object.assign(this, { address: files, comments, send, stop });
     this.text = h("textarea", { class: "input", rows: "1", "aria-label": "Message", placeholder: "Message the agent", "data-focus": true });
+    this.commands = new Commands(this.text, () => this.#grow());
     this.chips = h("div", { class: "chat-files" });
     this.hint = h("p", { class: "quiet", hidden: true });
     this.input = h("input", { type: "file", multiple: true, hidden: true, change: () => this.#attach([...this.input.files]) });
     this.stopper = button("stop", "Stop", () => this.stop(), { kind: "" });
     this.sender = h("button", { type: "submit", class: "button primary square", title: "Send (Enter)", "aria-label": "Send" }, icon("send"));
-    this.element = h("form", { class: "chat-composer" }, this.hint, this.chips, h("div", { class: "chat-write" }, button("clip", "Attach files", () => this.input.click()), this.input, this.text, this.stopper, this.sender));
+    this.element = h("form", { class: "chat-composer" }, this.hint, comments.element, this.chips, h("div", { class: "chat-write" }, this.commands.element, button("clip", "Attach files", () => this.input.click()), this.input, this.text, this.stopper, this.sender));
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
@@ -36,29 +44,43 @@ export class Composer {
 
   busy(yes) {
     this.stopper.hidden = !yes;
-    this.text.placeholder = yes ? "Queue a message" : "Message the agent";
+    this.text.placeholder = yes ? "Queue a message" : this.commands.any ? "Message the agent, or / for its commands" : "Message the agent";
   }
 
   // edit lets the person change a message that was sent; sent(text) sends it.
   edit(text, sent) {
+    if (!this.#edits) this.#draft = this.text.value;
     this.#edits = sent;
     this.text.value = text;
-    this.hint.replaceChildren("Editing a message: it is sent in a new conversation. ", h("button", { type: "button", class: "link", click: () => this.#clear() }, "Cancel"));
+    this.hint.replaceChildren("Editing a message: it is sent in a new conversation. ", h("button", { type: "button", class: "link", click: () => {
+      this.#clear();
+      this.focus();
+    } }, "Cancel"));
     this.hint.hidden = false;
+    this.#drawFiles();
     this.#grow();
     this.focus();
   }
 
   #clear() {
+    this.text.value = this.#edits ? this.#draft : "";
+    if (!this.#edits) this.#files = [];
     this.#edits = null;
-    this.#files = [];
-    this.text.value = "";
     this.hint.hidden = true;
     this.#drawFiles();
     this.#grow();
+    this.commands.look();
   }
 
   #key(event) {
+    if (this.commands.key(event)) {
+      event.preventDefault();
+      return event.stopPropagation();
+    }
+    if (event.key === "Escape" && this.#edits) {
+      event.preventDefault();
+      return this.#clear();
+    }
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.ctrlKey || event.altKey) return;
     event.preventDefault();
     this.#submit();
@@ -67,21 +89,25 @@ export class Composer {
   // #submit empties the place at once, and gives back what was not taken. What is submitted before the last message was taken is sent after it.
   async #submit() {
     const [text, files, edits] = [this.text.value.replace(/^\s*\n|\s+$/g, ""), this.#files, this.#edits];
-    if (!text && !files.length) return;
+    if (!text && (edits || (!files.length && !this.comments.list.length))) return;
+    const late = !edits && files.find((f) => f.upload);
+    if (late) return toast(`Wait until ${late.name} is attached, or remove it.`, { bad: true });
     if (this.sending) {
       this.again = true;
       return;
     }
     this.sending = true;
     this.#clear();
-    const taken = edits ? await edits(text) : await this.send({ text, files });
+    const comments = edits ? [] : this.comments.take();
+    const taken = edits ? await edits(text) : await this.send({ text: [quote(comments), text].filter(Boolean).join("\n\n"), files: files.map(({ name, type, path }) => ({ name, type, path })) });
+    if (!taken) this.comments.put(comments);
     const again = taken && this.again;
     this.sending = this.again = false;
     if (again) return this.#submit();
-    if (taken || this.text.value) return;
-    if (edits) this.edit(text, edits);
-    this.text.value = text;
-    this.#files = files;
+    if (taken) return;
+    if (edits) return this.edit(text, edits);
+    this.text.value = [text, this.text.value].filter(Boolean).join("\n\n");
+    this.#files = [...files, ...this.#files];
     this.#drawFiles();
     this.#grow();
   }
@@ -99,26 +125,49 @@ export class Composer {
   }
 
   // #attach puts files into the sandbox, where the agent finds them.
-  async #attach(files) {
+  #attach(files) {
     this.input.value = "";
-    for (const file of files.slice(0, most - this.#files.length)) {
-      const name = file.name || "picture.png";
-      const path = `.attachments/${Date.now()}-${name.replace(/[^\p{L}\p{N}._-]/gu, "_").slice(-100)}`;
-      try {
-        const answer = await fetch(`${this.address}?path=${encodeURIComponent(path)}&parents=true`, { method: "PUT", body: file });
-        if (!answer.ok) throw new Error(`The server responded with status ${answer.status}.`);
-        this.#files.push({ name, type: file.type || "application/octet-stream", path });
-      } catch (err) {
-        toast(`${name} was not attached. ${err.message}`, { bad: true });
-      }
+    if (this.#edits) return toast("An edited message keeps its own files. Send others with a new message.", { bad: true });
+    for (const file of files.slice(0, most - this.#files.length)) this.#upload(file);
+  }
+
+  async #upload(file) {
+    const name = file.name || "picture.png";
+    const path = `.attachments/${Date.now()}-${this.#uploads++}-${name.replace(/[^\p{L}\p{N}._-]/gu, "_").slice(-100)}`;
+    const f = { name, type: file.type || "application/octet-stream", path, preview: "", upload: new AbortController() };
+    this.#files.push(f);
+    this.#drawFiles();
+    try {
+      const answer = await fetch(`${this.address}?path=${encodeURIComponent(path)}&parents=true`, { method: "PUT", body: file, signal: f.upload.signal });
+      if (!answer.ok) throw new Error(`The server responded with status ${answer.status}.`);
+      f.preview = await previewOf(file);
+      f.upload = null;
+    } catch (err) {
+      if (!f.upload.signal.aborted) toast(`${name} was not attached. ${err.message}`, { bad: true });
+      this.#files = this.#files.filter((o) => o !== f);
     }
     this.#drawFiles();
   }
 
+  // #drawFiles shows the files of the next message, which an edited one is not.
   #drawFiles() {
-    this.chips.replaceChildren(...this.#files.map((f, i) => h("span", { class: "chip" }, icon("clip"), f.name, button("close", `Remove ${f.name}`, () => {
+    const sign = (f) => (f.upload ? icon("state-busy") : f.preview ? h("img", { class: "chat-thumb", src: f.preview, alt: "" }) : icon("clip"));
+    this.chips.replaceChildren(...(this.#edits ? [] : this.#files).map((f, i) => h("span", { class: "chip", title: f.upload && "It is being attached." }, sign(f), f.name, button("close", `Remove ${f.name}`, () => {
+      f.upload?.abort();
       this.#files.splice(i, 1);
       this.#drawFiles();
+      this.focus();
     }))));
   }
+}
+
+// previewOf gives a picture as an address; "" for what is none, or none that the model will see.
+function previewOf(file) {
+  if (!pictureTypes.test(file.type) || file.size > sight) return "";
+  return new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => resolve("");
+    reader.readAsDataURL(file);
+  });
 }

@@ -4,13 +4,17 @@ import { fakePage } from "../js/fake_dom.js";
 
 fakePage();
 const { Composer } = await import("./composer.js");
+const { Comments } = await import("./comments.js");
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 // writer is a composer whose messages wait until they are answered.
 function writer() {
   const sent = [];
-  const c = new Composer({ files: "/files", stop() {}, send: (message) => new Promise((answer) => sent.push({ text: message.text, files: message.files, answer })) });
+  const kept = new Map();
+  const comments = new Comments({ getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) });
+  comments.of("c1");
+  const c = new Composer({ files: "/files", comments, stop() {}, send: (message) => new Promise((answer) => sent.push({ text: message.text, files: message.files, answer })) });
   c.text.value = "";
   const says = (text) => {
     c.text.value = text;
@@ -42,19 +46,96 @@ test("what was not taken is given back, and what was written meanwhile stays", a
   says("two");
   sent[1].answer(false);
   await settled();
-  assert.deepEqual([sent.length, c.text.value], [2, "two"]);
+  assert.deepEqual([sent.length, c.text.value], [2, "one\n\ntwo"]);
 });
 
-test("a file is put into the home, and sent by its path", async () => {
+test("a picture is shown before it is sent, and sent by its path", async () => {
   const { c, sent } = writer();
   const put = [];
   globalThis.fetch = async (address) => (put.push(address), { ok: true });
-  c.element.dispatchEvent(Object.assign(new Event("drop"), { dataTransfer: { files: [{ name: "a b.txt", type: "text/plain" }] } }));
+  globalThis.FileReader = class {
+    readAsDataURL(file) {
+      this.result = `data:${file.type};base64,eA==`;
+      this.onload();
+    }
+  };
+  const drop = (...files) => c.element.dispatchEvent(Object.assign(new Event("drop"), { dataTransfer: { files } }));
+  drop({ name: "a.png", type: "image/png", size: 1 }, { name: "b.svg", type: "image/svg+xml", size: 1 }, { name: "c.png", type: "image/png", size: 6 << 20 });
   for (let i = 0; i < 10; i++) await settled();
-  assert.match(put[0], /^\/files\?path=\.attachments%2F\d+-a_b\.txt&parents=true$/);
+  const all = c.chips.children.map((chip) => chip.children[0]);
+  assert.match(put[0], /^\/files\?path=\.attachments%2F\d+-0-a\.png&parents=true$/); // in the home, not below the root
+  assert.deepEqual([put.length, all.map((e) => e.tag)], [3, ["img", "svg", "svg"]]);
+  assert.equal(all[0].src ?? all[0].attributes.src, "data:image/png;base64,eA==");
   c.element.dispatchEvent(Object.assign(new Event("submit"), { preventDefault() {} }));
-  assert.deepEqual(sent[0].files.map((f) => [f.name, f.type, f.path.replace(/\d+/, "N")]), [["a b.txt", "text/plain", ".attachments/N-a_b.txt"]]);
+  assert.equal(sent.length, 1);
+  assert.deepEqual([sent[0].files.map((f) => f.type), Object.keys(sent[0].files[0])], [["image/png", "image/svg+xml", "image/png"], ["name", "type", "path"]]);
   sent[0].answer(true);
   await settled();
   assert.equal(c.chips.children.length, 0);
+});
+
+test("a message waits for its files, and one that does not arrive can be removed", async () => {
+  const { c, sent, says } = writer();
+  const puts = [];
+  globalThis.fetch = (_, { signal }) => new Promise((resolve, reject) => {
+    puts.push(resolve);
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
+  c.element.dispatchEvent(Object.assign(new Event("drop"), { dataTransfer: { files: [{ name: "a.txt", type: "text/plain", size: 1 }, { name: "b.txt", type: "text/plain", size: 1 }] } }));
+  says("read these");
+  assert.deepEqual([puts.length, c.chips.children.length, sent.length, c.text.value], [2, 2, 0, "read these"]);
+  puts[1]({ ok: true });
+  c.chips.children[0].children.at(-1).dispatchEvent(new Event("click"));
+  await settled();
+  says("read it");
+  assert.deepEqual([sent.length, sent[0].files.map((f) => f.name)], [1, ["b.txt"]]);
+});
+
+test("comments go with the next message, and come back when it is not taken", async () => {
+  const { c, sent, says } = writer();
+  c.comments.add({ path: "a.go", lines: [{ text: "+x", line: 3 }], text: "Why?" });
+  says("");
+  assert.deepEqual([sent[0].text, c.comments.list.length], ["`a.go:3`\n> +x\n\nWhy?", 0]);
+  sent[0].answer(false);
+  await settled();
+  assert.equal(c.comments.list.length, 1);
+  says("Also this.");
+  assert.equal(sent[1].text, "`a.go:3`\n> +x\n\nWhy?\n\nAlso this.");
+});
+
+test("what was written before a message is edited comes back, and so does an edit that is not taken", async () => {
+  const { c, sent, says } = writer();
+  c.text.value = "draft";
+  let edit = null;
+  const edited = (text) => new Promise((answer) => (edit = { text, answer }));
+  c.edit("old", edited);
+  says("new");
+  assert.deepEqual([edit.text, c.text.value, sent.length], ["new", "draft", 0]);
+  edit.answer(false);
+  await settled();
+  assert.equal(c.text.value, "new");
+  says("newer");
+  edit.answer(true);
+  await settled();
+  assert.deepEqual([edit.text, c.text.value, sent.length], ["newer", "draft", 0]);
+});
+
+test("files wait for the next message while another one is edited, and Escape ends that", async () => {
+  const { c, sent, says } = writer();
+  globalThis.fetch = async () => ({ ok: true });
+  const drop = async (name) => {
+    c.element.dispatchEvent(Object.assign(new Event("drop"), { dataTransfer: { files: [{ name, type: "text/plain", size: 1 }] } }));
+    for (let i = 0; i < 10; i++) await settled();
+  };
+  await drop("draft.txt");
+  let edits = 0;
+  c.edit("old", async () => (edits++, true));
+  await drop("late.txt");
+  assert.equal(c.chips.children.length, 0);
+  says("");
+  assert.equal(edits, 0);
+  c.text.dispatchEvent(Object.assign(new Event("keydown"), { key: "Escape" }));
+  assert.deepEqual([c.hint.hidden, c.text.value, c.chips.children.length], [true, "", 1]);
+  says("with a file");
+  assert.deepEqual([edits, sent[0].files.map((f) => f.name)], [0, ["draft.txt"]]);
 });

@@ -1,11 +1,13 @@
 // Draws the items of a conversation. Each has a view that is updated in place, so that what is open stays open while text comes.
 import { button, h, icon } from "../js/dom.js";
+import { commentable, linesOf } from "./comments.js";
 import { hiddenIn, shown } from "./model.js";
-import { Prose } from "./prose.js";
+import { fencesOf } from "./fences.js";
+import { Prose, clipped, codeBlock } from "./prose.js";
+import { RunView } from "./runs.js";
+import { View, growing, outputOf, pictureOf, redraw } from "./view.js";
 
-const longest = 20_000; // characters of an output that are drawn; the end counts most
-
-// viewOf makes the view of an item. acts has what its buttons do.
+// viewOf makes the view of an item. acts has what its buttons do; null for a reader, who has none.
 export function viewOf(item, acts) {
   const Kind = kinds[item.kind] ?? Nothing;
   const view = new Kind(item, acts);
@@ -13,16 +15,6 @@ export function viewOf(item, acts) {
   view.element.dataset.n = item.n;
   view.update(item);
   return view;
-}
-
-class View {
-  constructor(element) {
-    this.element = element;
-  }
-
-  update(item) {
-    this.element.classList.toggle("undone", Boolean(item.undone));
-  }
 }
 
 class Nothing extends View {
@@ -34,49 +26,72 @@ class Nothing extends View {
 class MessageView extends View {
   #body = h("div", { class: "chat-said" });
 
+  #text = null;
+
   constructor(item, acts) {
     super(h("article", { "aria-label": "You" }));
+    this.acts = acts;
+    this.element.append(this.#body);
+    if (!acts) return;
     const tools = h("div", { class: "chat-tools" },
       button("pencil", "Edit and send in a new conversation", () => acts.edit(item.n)),
       button("restart", "Send again in a new conversation", () => acts.retry(item.n)));
-    this.element.append(this.#body, tools);
+    this.element.append(tools);
   }
 
   update(item) {
     super.update(item);
-    const files = (item.data?.files ?? []).map((f) => h("span", { class: "chip quiet" }, icon("clip"), f.name));
-    this.#body.replaceChildren(item.text, ...(files.length ? [h("div", { class: "chat-files" }, files)] : []));
+    if (item.text === this.#text) return;
+    this.#text = item.text;
+    const files = (item.data?.files ?? []).map((f) => pictureOf(f, f.name) ?? h("span", { class: "chip quiet" }, icon("clip"), f.name));
+    this.#body.replaceChildren(...said(item.text, this.acts && ((block, code) => this.acts.run(item.n, block, code))), ...(files.length ? [h("div", { class: "chat-files" }, files)] : []));
   }
 }
 
+// said draws a person's text as it was written, with buttons at the code in it.
+function said(text, run) {
+  const parts = [];
+  let at = 0;
+  text = text.replace(/\r\n?/g, "\n");
+  fencesOf(text).forEach((b, number) => {
+    parts.push(...clipped(text.slice(at, b.from).replace(/\n$/, "")), codeBlock(b, run && (() => run(number, b.code))));
+    at = b.to;
+  });
+  return [...parts, ...clipped(text.slice(at))];
+}
+
 class TextView extends View {
-  #prose = new Prose();
+  #prose;
 
   constructor(item, acts) {
     super(h("article", { "aria-label": "Agent" }));
-    this.element.append(this.#prose.element, h("div", { class: "chat-tools" }, button("branch", "Branch from here", () => acts.branch(item.n))));
+    this.#prose = new Prose(acts && ((block, code) => acts.run(item.n, block, code)));
+    this.element.append(this.#prose.element);
+    if (acts) this.element.append(h("div", { class: "chat-tools" }, button("branch", "Branch from here", () => acts.branch(item.n))));
   }
 
   update(item) {
     super.update(item);
-    this.#prose.update(item.text);
+    this.#prose.update(item.text, item.open);
     this.element.classList.toggle("growing", Boolean(item.open));
   }
 }
 
 class ThinkingView extends View {
-  #text = h("div", { class: "chat-thought" });
-  #title = h("span", {}, "Thinking…");
+  #show;
+  #title = h("span");
 
   constructor() {
     super(h("details"));
-    this.element.append(h("summary", {}, icon("right", "fold"), this.#title), this.#text);
+    const text = h("div", { class: "chat-thought" });
+    this.#show = growing(text);
+    this.element.append(h("summary", {}, icon("right", "fold"), this.#title), text);
   }
 
   update(item) {
     super.update(item);
-    this.#title.textContent = item.open ? "Thinking…" : "Thought";
-    this.#text.textContent = item.text;
+    redraw(this.#title, item.open, () => [item.open ? "Thinking…" : "Thought"]);
+    this.#show(item.text);
   }
 }
 
@@ -87,38 +102,41 @@ class CallView extends View {
   #title = h("span", { class: "clip" });
   #facts = h("span", { class: "quiet chat-facts" });
   #code = h("pre", { class: "chat-code" });
-  #output = h("pre", { class: "chat-output", tabindex: "0", "aria-label": "Output" });
+  #output = outputOf("Output");
   #more = h("div", { class: "chat-more" });
+  #call = null; // what is drawn of it but its output
 
-  constructor() {
+  constructor(item, acts) {
     super(h("details"));
-    this.element.append(h("summary", {}, this.#state, this.#title, this.#facts), h("div", { class: "chat-call-body" }, this.#code, this.#output, this.#more));
+    this.acts = acts;
+    this.element.append(h("summary", {}, this.#state, this.#title, this.#facts), h("div", { class: "chat-call-body" }, this.#code, this.#output.element, this.#more));
   }
 
   update(item) {
     super.update(item);
     const call = item.data ?? {};
+    const told = Boolean(call.diffs?.length) && !call.failed; // by what changed in files
+    this.#output.show(told ? "" : item.output || (item.open ? "" : call.result ?? ""));
+    if (item.data === this.#call) return; // it has only written more
+    this.#call = item.data;
     const busy = item.open && !call.status;
     const [name, word] = callStates[call.status] ?? (busy ? ["state-busy", "Running"] : ["state-stopped", "Ended"]);
     this.#state.replaceChildren(icon(name), h("span", { class: "visually-hidden" }, word));
     this.#state.dataset.state = call.status ?? (busy ? "busy" : "");
     this.#title.textContent = shown(titleOf(call));
     this.#facts.textContent = factsOf(call);
-    const told = Boolean(call.diffs?.length) && !call.failed; // by what changed in files
-    draw(this.#code, told ? "" : call.code || (call.title ? "" : argumentsOf(call)));
-    draw(this.#output, told ? "" : tail(item.output || (item.open ? "" : call.result ?? "")));
-    this.#more.replaceChildren(...(call.diffs ?? []).map(diffOf), ...(call.pictures ?? []).map(pictureOf).filter(Boolean));
-    if (call.diffs?.length && !this.opened) this.element.open = this.opened = true;
+    const code = told ? "" : call.code || (call.title ? "" : argumentsOf(call));
+    redraw(this.#code, code, () => clipped(shown(code)));
+    this.#code.hidden = !code;
+    this.#drawMore(call);
+    if ((call.diffs?.length || call.pictures?.length) && !this.opened) this.element.open = this.opened = true;
+  }
+
+  // #drawMore leaves alone what has not changed: a comment may be being written there.
+  #drawMore({ diffs = [], pictures = [] }) {
+    redraw(this.#more, [diffs, pictures.length], () => [...diffs.map((d) => diffOf(d, this.acts)), ...pictures.map((p) => pictureOf(p)).filter(Boolean)]);
   }
 }
-
-function draw(pre, text) {
-  const safe = shown(text ?? "");
-  if (pre.textContent !== safe) pre.textContent = safe;
-  pre.hidden = !safe;
-}
-
-const tail = (text) => (text.length > longest ? `…${text.slice(-longest)}` : text);
 
 function argumentsOf(call) {
   return call.args && Object.keys(call.args).length ? JSON.stringify(call.args, null, 2) : "";
@@ -139,18 +157,14 @@ function factsOf(call) {
 
 const lineKinds = { "+": "added", "-": "removed", "@": "place" };
 
-// diffOf draws a unified diff.
-function diffOf(diff) {
+// diffOf draws a unified diff. A person can comment on its lines.
+function diffOf(diff, acts) {
   const word = diff.created ? "New file" : diff.deleted ? "Deleted" : "";
-  const all = (diff.unified ?? "").replace(/\n$/, "").split("\n");
-  const lines = all.slice(Math.max(all.findIndex((line) => line.startsWith("@@")), 0)).map((line) => h("div", { class: lineKinds[line[0]] ?? null }, shown(line) || " "));
+  const rows = linesOf(diff.unified ?? "").map((l) => ({ ...l, element: h("div", { class: lineKinds[l.text[0]] ?? null }, shown(l.text) || " ") }));
+  const box = h("div", { class: "chat-diff-lines mono", role: "group", tabindex: "0", "aria-label": `Changes of ${diff.path}` }, rows.map((r) => r.element));
+  if (acts) commentable(box, rows, (c) => acts.comment({ path: diff.path, ...c }));
   return h("figure", { class: "chat-diff" }, h("figcaption", {}, h("span", { class: "mono clip" }, shown(diff.path)), word && h("span", { class: "quiet" }, word)),
-    diff.unified ? h("div", { class: "chat-diff-lines mono", tabindex: "0", "aria-label": `Changes of ${diff.path}` }, lines) : h("p", { class: "quiet" }, "Not shown: it is too large, or not text."));
-}
-
-function pictureOf(picture) {
-  if (!/^image\/(png|jpeg|gif|webp)$/.test(picture.type)) return null;
-  return h("img", { src: `data:${picture.type};base64,${picture.data}`, alt: "Picture that the tool made", class: "chat-picture" });
+    diff.unified ? box : h("p", { class: "quiet" }, diff.same ? (diff.created ? "Empty file" : "No changes") : "Not shown: it is too large, or not text."));
 }
 
 class QuestionView extends View {
@@ -163,17 +177,21 @@ class QuestionView extends View {
     super.update(item);
     const ask = item.data ?? {};
     const open = Boolean(item.open && !ask.answer);
-    const text = ask.text ?? "";
     this.element.setAttribute("aria-label", open ? "The agent asks" : "A question of the agent");
     this.element.classList.toggle("asks", open);
-    this.element.replaceChildren(...[
+    redraw(this.element, [open, ask], () => this.#draw(item, ask, open)); // an answer may be being written there
+  }
+
+  #draw(item, ask, open) {
+    const text = ask.text ?? "";
+    return [
       h("p", { class: "chat-ask-title" }, icon("ask"), shown(ask.title || "May it do this?")),
-      text && h("pre", { class: "chat-code whole" }, shown(text)),
+      text && h("pre", { class: "chat-code whole", role: "group", tabindex: "0", "aria-label": "What it wants to do" }, shown(text)),
       hiddenIn(text) && h("p", { class: "chat-warn" }, icon("warn"), "It has characters that are not visible. They are shown as codes."),
       ask.folder && h("p", { class: "quiet" }, "In ", h("span", { class: "mono" }, shown(ask.folder))),
       ...(ask.reasons ?? []).map((why) => h("p", { class: "chat-warn" }, icon("warn"), shown(why))),
-      open ? this.#answers(item, ask) : h("p", { class: "quiet" }, outcome(ask)),
-    ].filter(Boolean));
+      open && this.acts ? this.#answers(item, ask) : h("p", { class: "quiet" }, outcome(ask)),
+    ].filter(Boolean);
   }
 
   #answers(item, ask) {
@@ -189,6 +207,7 @@ class QuestionView extends View {
 }
 
 function outcome(ask) {
+  if (!ask.lapsed && !ask.answer) return "Not answered yet.";
   if (ask.lapsed) return "Not answered: the turn ended.";
   const choice = ask.choices?.find((c) => c.id === ask.answer);
   return `Answered: ${shown(choice?.label ?? ask.answer ?? "")}`;
@@ -203,7 +222,7 @@ class PlanView extends View {
     super.update(item);
     const steps = Array.isArray(item.data) ? item.data : [];
     const names = { completed: "state-done", in_progress: "state-busy", pending: "state-todo" };
-    this.element.replaceChildren(h("ul", {}, steps.map((s) => h("li", { class: s.state }, icon(names[s.state] ?? "state-todo"), h("span", {}, shown(s.text))))));
+    redraw(this.element, steps, () => [h("ul", {}, steps.map((s) => h("li", { class: s.state }, icon(names[s.state] ?? "state-todo"), h("span", {}, shown(s.text)))))]);
   }
 }
 
@@ -219,19 +238,34 @@ class NoticeView extends View {
 }
 
 class CheckpointView extends View {
+  #item = null;
+  #acting = false; // the answer to a press has not come: it can take some seconds
+
   constructor(item, acts) {
     super(h("div"));
     this.acts = acts;
   }
 
   update(item) {
+    this.#item = item;
     const point = item.data ?? {};
     const text = item.open ? "Saving a checkpoint…" : point.snapshot ? (item.undone ? "Undone" : "Checkpoint") : `No checkpoint: ${point.problem ?? "it could not be taken"}`;
-    const act = !item.open && point.snapshot && (item.undone
-      ? point.redo && button("", "", () => this.acts.redo(item.turn), { text: "Redo", kind: "bare low" })
-      : button("undo", "", () => this.acts.undo(item.turn), { text: "Undo", kind: "bare low", title: "Put the files back as they were before this turn" }));
-    this.element.replaceChildren(h("span", { class: "quiet" }, icon("clock"), text), ...(act ? [act] : []));
+    const act = !item.open && point.snapshot && (item.undone ? point.redo && this.#button("", "Redo", "Redoing…", this.acts.redo) : this.#button("undo", "Undo", "Undoing…", this.acts.undo, "Put the files back as they were before this turn"));
+    redraw(this.element, [text, Boolean(act), this.#acting], () => [h("span", { class: "quiet" }, icon("clock"), text), ...(act ? [act] : [])]);
+  }
+
+  #button(name, text, acting, act, title) {
+    return button(this.#acting ? "state-busy" : name, "", () => this.#press(act), { text: this.#acting ? acting : text, kind: "bare low", "data-key": "act", "aria-disabled": this.#acting && "true", title });
+  }
+
+  async #press(act) {
+    if (this.#acting) return;
+    this.#acting = true;
+    this.update(this.#item);
+    await act(this.#item.turn);
+    this.#acting = false;
+    this.update(this.#item);
   }
 }
 
-const kinds = { message: MessageView, text: TextView, thinking: ThinkingView, call: CallView, question: QuestionView, plan: PlanView, notice: NoticeView, checkpoint: CheckpointView };
+const kinds = { message: MessageView, text: TextView, thinking: ThinkingView, call: CallView, question: QuestionView, plan: PlanView, notice: NoticeView, checkpoint: CheckpointView, run: RunView };

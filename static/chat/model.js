@@ -10,19 +10,22 @@ export class Model {
   items = new Map(); // n → item
   rev = 0;
   #sizes = new Map(); // n + field → bytes
+  first = 1; // the number from which on all items are loaded
 
   // load puts a view in place of everything.
-  load({ conversation, items, queue }) {
+  load({ conversation, items, first, queue }) {
     this.conversation = conversation;
     this.queue = queue;
     this.rev = conversation.rev;
     this.items.clear();
+    this.first = first || 1;
     this.#sizes.clear();
     for (const item of items) this.#put(item);
   }
 
-  // older adds items from before.
-  older(items) {
+  // older adds a view of what is before.
+  older({ items, first }) {
+    this.first = first || 1;
     for (const item of items) if (!this.items.has(item.n)) this.#put(item);
   }
 
@@ -36,9 +39,8 @@ export class Model {
   take(change) {
     if (change.gone) return { items: [], gone: true };
     const touched = new Set();
-    const first = this.first;
     for (const item of change.items ?? []) {
-      if (item.n < first && first !== Infinity) continue; // not loaded
+      if (item.n < this.first) continue; // not loaded
       this.#put(item);
       touched.add(item.n);
     }
@@ -46,6 +48,7 @@ export class Model {
       const item = this.items.get(n);
       const key = `${n} ${field}`;
       if (!item && n < this.first) continue; // the same
+      if (item?.rev >= change.rev) continue; // it was loaded later than that
       if (!item || this.#sizes.get(key) !== at) return null;
       item[field] += text;
       item.rev = change.rev;
@@ -58,11 +61,6 @@ export class Model {
     return { items: [...touched], conversation: Boolean(change.conversation), queue: Boolean(change.queue), gone: false };
   }
 
-  // first is the lowest number of an item that is loaded.
-  get first() {
-    return this.items.size ? Math.min(...this.items.keys()) : Infinity;
-  }
-
   get list() {
     return [...this.items.values()].sort((a, b) => a.n - b.n);
   }
@@ -71,21 +69,6 @@ export class Model {
   get question() {
     return this.list.findLast((item) => item.kind === "question" && item.open);
   }
-}
-
-// blocksOf splits Markdown that is still being written: what is complete, and the rest. A block ends at a blank line outside of a fence.
-export function blocksOf(text) {
-  let fence = "";
-  let end = 0;
-  let at = 0;
-  for (const line of text.split(/(?<=\n)/)) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
-    if (mark && !fence) fence = mark;
-    else if (mark && mark[0] === fence[0] && mark.length >= fence.length && !line.trim().slice(mark.length)) fence = "";
-    at += line.length;
-    if (!fence && line.trim() === "" && line.endsWith("\n")) end = at;
-  }
-  return { whole: text.slice(0, end), rest: text.slice(end) };
 }
 
 // shortNumber writes 12345 as 12.3k.
@@ -98,19 +81,32 @@ export function shortNumber(n) {
 // usageText says what a conversation has taken.
 export function usageText(used) {
   const parts = [];
-  if (used.context_window && used.context_tokens) parts.push(`${Math.round((100 * used.context_tokens) / used.context_window)}% of context`);
+  if (used.context_tokens) parts.push(used.context_window ? `${Math.round((100 * used.context_tokens) / used.context_window)}% of context` : `${shortNumber(used.context_tokens)} in context`);
   const tokens = used.input_tokens + used.cached_tokens + used.output_tokens;
   if (tokens) parts.push(`${shortNumber(tokens)} tokens`);
   if (used.cost_usd) parts.push(`$${used.cost_usd.toFixed(used.cost_usd < 1 ? 3 : 2)}`);
   return parts.join(" · ");
 }
 
-// hidden finds characters in a text that a person does not see, or that turn what they see around.
-export function hiddenIn(text) {
-  return /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/u.test(text);
+// usageTitle says more of it.
+export function usageTitle(used) {
+  const context = used.context_window ? `${shortNumber(used.context_tokens)} of ${shortNumber(used.context_window)} tokens in context` : "";
+  const cost = !used.unpriced ? "" : used.cost_usd ? "some of it has no price, and is not in the cost" : "no price";
+  return [context, cost].filter(Boolean).join(" · ");
 }
 
+// hidden are characters in a text that a person does not see, or that turn what they see around. A picture of text, such as ⚠️, may say that
+// it is one.
+const hidden = /[\ufe0e\ufe0f](?<!\p{Extended_Pictographic}.)|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}|(?![\t\n\r])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\u2800]|\r(?!\n)/gu;
+
+// hiddenIn says whether there are any.
+export const hiddenIn = (text) => text.search(hidden) >= 0;
+
 // shown writes such characters as codes.
-export function shown(text) {
-  return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu, (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
-}
+export const shown = (text) => text.replace(hidden, (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
+// line writes a text as one line.
+export const line = (text) => shown(text).replace(/[\r\n]+/g, "⟨line⟩");
+
+// pictureTypes are the pictures that are shown, and that a model can be sent.
+export const pictureTypes = /^image\/(png|jpeg|gif|webp)$/;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Model, blocksOf, hiddenIn, shortNumber, shown, usageText } from "./model.js";
+import { Model, hiddenIn, shortNumber, shown, usageText, usageTitle } from "./model.js";
 
 const conversation = { id: "a", rev: 3, state: "idle" };
 
@@ -19,10 +19,12 @@ test("changes add up, and a gap is noticed", () => {
 
 test("text of items that are not loaded is left out", () => {
   const m = new Model();
-  m.load({ conversation, items: [{ n: 5, kind: "text", text: "" }], queue: [] });
+  m.load({ conversation, first: 5, items: [{ n: 5, kind: "text", text: "" }], queue: [] });
   assert.deepEqual(m.take({ rev: 4, appends: [{ n: 2, field: "text", at: 7, text: "x" }] }).items, []);
-  m.older([{ n: 4, kind: "text", text: "older" }, { n: 5, kind: "text", text: "not this" }]);
-  assert.deepEqual(m.list.map((i) => i.text), ["older", ""]);
+  m.older({ first: 3, items: [{ n: 4, rev: 9, kind: "text", text: "older" }, { n: 5, kind: "text", text: "not this" }] }); // item 3 is not shown
+  assert.deepEqual([m.first, ...m.list.map((i) => i.text)], [3, "older", ""]);
+  assert.deepEqual(m.take({ rev: 9, appends: [{ n: 4, field: "text", at: 2, text: "der" }] }).items, [], "it was loaded with that");
+  assert.deepEqual(m.take({ rev: 10, appends: [{ n: 4, field: "text", at: 5, text: "!" }] }).items, [4]);
 });
 
 test("the open question is found", () => {
@@ -31,20 +33,19 @@ test("the open question is found", () => {
   assert.equal(m.question.n, 2);
 });
 
-test("blocks end at blank lines outside of fences", () => {
-  assert.deepEqual(blocksOf("a\n\nb"), { whole: "a\n\n", rest: "b" });
-  assert.deepEqual(blocksOf("```js\na\n\nb"), { whole: "", rest: "```js\na\n\nb" });
-  assert.deepEqual(blocksOf("```js\na\n\nb\n```\n\nc"), { whole: "```js\na\n\nb\n```\n\n", rest: "c" });
-  assert.deepEqual(blocksOf("~~~~\n```\n\n~~~\n\n"), { whole: "", rest: "~~~~\n```\n\n~~~\n\n" });
-});
-
 test("numbers are short", () => {
   assert.deepEqual([999, 1234, 45678, 2345678].map(shortNumber), ["999", "1.2k", "46k", "2.3M"]);
   assert.equal(usageText({ input_tokens: 1000, cached_tokens: 0, output_tokens: 500, cost_usd: 0.0123, context_tokens: 50, context_window: 200 }), "25% of context · 1.5k tokens · $0.012");
   assert.equal(usageText({ input_tokens: 0, cached_tokens: 0, output_tokens: 0, cost_usd: 0 }), "");
+  assert.equal(usageText({ input_tokens: 20000, cached_tokens: 0, output_tokens: 0, cost_usd: 0, context_tokens: 12345, context_window: 0 }), "12k in context · 20k tokens");
+  assert.equal(usageTitle({ cost_usd: 0, unpriced: true, context_tokens: 12345, context_window: 0 }), "no price");
+  assert.equal(usageTitle({ cost_usd: 1, unpriced: true, context_tokens: 50000, context_window: 200000 }), "50k of 200k tokens in context · some of it has no price, and is not in the cost");
+  assert.equal(usageTitle({ cost_usd: 1, unpriced: false, context_tokens: 0, context_window: 0 }), "");
 });
 
 test("hidden characters are shown", () => {
   assert.equal(hiddenIn("plain\n\ttext é 漢"), false);
   assert.equal(shown("rm \u202Ea\u200b"), "rm ⟨U+202E⟩a⟨U+200B⟩");
+  assert.equal(shown("a\rb\r\nc\u034f\u3164\u{e0100}x\ufe0f\u2800"), "a⟨U+000D⟩b\r\nc⟨U+034F⟩⟨U+3164⟩⟨U+E0100⟩x⟨U+FE0F⟩⟨U+2800⟩");
+  assert.equal(hiddenIn("done ✔️ ⚠️ 漢字 عربي é"), false);
 });

@@ -2,6 +2,7 @@
 import "./htmx.js";
 import { loaded } from "./loaded.js";
 import "./alert_news.js";
+import "./chat_news.js";
 import "./copy.js";
 import "./field_faults.js";
 import "./follow.js";

@@ -1,6 +1,6 @@
 // <sandbox-chat>: the chat pane. Its code is loaded when the pane is first seen.
 import "../css/chat.css";
-import { toast } from "./toast.js";
+import { h, icon } from "./dom.js";
 
 class SandboxChat extends HTMLElement {
   #chat = null;
@@ -23,13 +23,19 @@ class SandboxChat extends HTMLElement {
     this.#chat?.refresh();
   }
 
+  // open shows one conversation.
+  open(id) {
+    if (this.#chat) return this.#chat.open(id);
+    sessionStorage.setItem(`chat ${this.dataset.box}`, id); // what the chat begins with
+  }
+
   async #begin() {
     this.#seen.disconnect();
     try {
       const { Chat } = await import("../chat/chat.js");
       if (this.isConnected && !this.#chat) this.#chat = new Chat(this);
-    } catch (err) {
-      toast(`The chat has not loaded: ${err.message}`, { bad: true });
+    } catch { // the browser remembers that
+      this.replaceChildren(h("p", { class: "chat-warn", role: "alert" }, icon("warn"), h("span", {}, "The chat has not loaded. Look at your connection, then ", h("a", { href: "" }, "load the page again"), ".")));
     }
   }
 }
@@ -46,3 +52,15 @@ document.addEventListener("htmx:partialBeforeSwap", (event) => {
   target.dataset.state = fragment.firstElementChild.dataset.state;
   chat.take({ ...next.dataset });
 });
+
+// arrive opens the conversation that a link to the workspace names.
+function arrive() {
+  const id = /^#chat=([0-9a-f]{16})$/.exec(location.hash)?.[1];
+  if (!id) return;
+  history.replaceState(history.state, "", location.pathname + location.search);
+  document.querySelector("sandbox-chat")?.open(id);
+  document.dispatchEvent(new CustomEvent("sandboxd:show", { detail: "chat" }));
+}
+
+addEventListener("hashchange", arrive);
+setTimeout(arrive); // once the panes listen

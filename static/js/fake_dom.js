@@ -3,7 +3,7 @@
 export class FakeElement extends EventTarget {
   constructor(tag) {
     super();
-    Object.assign(this, { tag, attributes: {}, children: [], style: {}, dataset: {}, hidden: false, clientWidth: 800, className: "" });
+    Object.assign(this, { tag, attributes: {}, children: [], style: {}, dataset: {}, parentElement: null, hidden: false, clientWidth: 800, className: "" });
     this.classList = { add() {}, remove() {}, toggle() {}, contains: () => false };
   }
   setAttribute(name, value) {
@@ -16,11 +16,17 @@ export class FakeElement extends EventTarget {
     delete this.attributes[name];
   }
   append(...children) {
-    this.children.push(...children);
+    for (const child of children) this.insertBefore(child, null);
   }
   before() {}
+  insertBefore(child, before) {
+    child.parentElement?.children.splice(child.parentElement.children.indexOf(child), 1);
+    if (typeof child !== "string") child.parentElement = this;
+    this.children.splice(before ? this.children.indexOf(before) : this.children.length, 0, child);
+  }
   replaceChildren(...children) {
-    this.children = children;
+    this.children = [];
+    this.append(...children);
   }
   replaceWith(other) {
     this.replaced = other;
@@ -43,7 +49,10 @@ export class FakeElement extends EventTarget {
   set textContent(text) {
     this.children = [text];
   }
-  remove() {}
+  remove() {
+    this.parentElement?.children.splice(this.parentElement.children.indexOf(this), 1);
+    this.parentElement = null;
+  }
   focus() {}
   scrollIntoView() {}
 }

@@ -22,6 +22,13 @@ export function paneBefore(panes, id) {
   return shown(panes).findLast((p) => before.includes(p)) ?? null;
 }
 
+// fitsBeside says whether the panes are beside each other in a window of a width, where the person has not chosen: in a wide one, and in one
+// of medium width where they are the chat and one other.
+export function fitsBeside(panes, width) {
+  const seen = shown(panes);
+  return width === "wide" || (width === "medium" && seen.length === 2 && seen.some((p) => p.id === "chat"));
+}
+
 // resize gives the pane before id the wanted part (0 to 1) of the room of both. Each keeps at least least of it.
 export function resize(panes, id, wanted, least) {
   const left = paneBefore(panes, id);

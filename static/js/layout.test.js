@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hide, paneBefore, ratio, resize, restore, reveal, serialize, shown, visible } from "./layout.js";
+import { fitsBeside, hide, paneBefore, ratio, resize, restore, reveal, serialize, shown, visible } from "./layout.js";
 
 const panes = () => [
   { id: "files", side: true, share: 0, hidden: false },
@@ -60,4 +60,14 @@ test("layouts are serialized as the server accepts them, and restored", () => {
   const late = restore([{ id: "editor", usual: 600, hides: true }, { id: "chat", usual: 450, hides: true }], kept);
   assert.deepEqual(late.map(({ id, hidden }) => [id, hidden]), [["editor", true], ["chat", true]]);
   assert.deepEqual(restore([{ id: "chat", usual: 450, hides: true }], { chat: { share: 300 } })[0].hidden, false);
+});
+
+test("the chat is beside one other pane from a medium window on", () => {
+  const pane = (id, more = {}) => ({ id, share: 1, usual: 1, hidden: false, empty: false, side: false, ...more });
+  const two = [pane("files", { side: true }), pane("editor", { empty: true }), pane("terminal"), pane("chat")];
+  const three = two.map((p) => ({ ...p, empty: false }));
+  const other = two.map((p) => (p.id === "chat" ? { ...p, hidden: true } : { ...p, empty: false }));
+  assert.deepEqual(["wide", "medium", "narrow"].map((width) => fitsBeside(two, width)), [true, true, false]);
+  assert.deepEqual(["wide", "medium"].map((width) => fitsBeside(three, width)), [true, false]);
+  assert.deepEqual(["wide", "medium"].map((width) => fitsBeside(other, width)), [true, false]);
 });

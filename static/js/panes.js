@@ -1,7 +1,7 @@
 // The workspace's panes: splitters for pointer and keyboard; panes that hide, maximize, or on a phone show one at a time. The layout
 // is stored per user and per width of the window on the server, which renders the next page with it.
 import { drag } from "./drag.js";
-import { hide, paneBefore, ratio, resize, restore, reveal, serialize, visible } from "./layout.js";
+import { fitsBeside, hide, paneBefore, ratio, resize, restore, reveal, serialize, visible } from "./layout.js";
 import { preference, setPreference } from "./preferences.js";
 
 const phone = matchMedia("(max-width: 43.74rem)"); // as in panes.css
@@ -92,7 +92,7 @@ function toggleFlow() {
 
 // flows says how the panes are, whether the user has chosen it or not.
 function flows() {
-  return flow || (widths.wide.matches ? "beside" : "below");
+  return flow || (fitsBeside(panes, width) ? "beside" : "below");
 }
 
 // apply draws the layout and stores it.

@@ -1,6 +1,6 @@
 // "Port 3000 is open": a card for each port that opens while the page is open, until it is dismissed or the port closes. The
-// list comes from the ports menu, which the server keeps up to date. While the sandbox does not run the list is unknown, and the
-// cards are hidden.
+// list comes from the ports menu, which the server keeps up to date. Ports of declared services are no news. While the sandbox
+// does not run the list is unknown, and the cards are hidden.
 import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
 import { changes } from "./port_changes.js";
@@ -37,7 +37,7 @@ function look() {
   const menu = document.getElementById("ws-ports");
   place().hidden = menu?.dataset.live === undefined;
   if (place().hidden) return;
-  const lines = [...menu.querySelectorAll("[data-port][data-open]")];
+  const lines = [...menu.querySelectorAll("[data-port][data-open]:not([data-service])")];
   const { show, hide, known: now } = changes(known, lines.map((line) => line.dataset.port));
   known = now;
   for (const port of hide) document.querySelector(`[data-offer="${port}"]`)?.remove();

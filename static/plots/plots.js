@@ -13,6 +13,7 @@ import "./usage.js";
 import "uplot/dist/uPlot.min.css";
 import "../css/metrics.css";
 import "../css/usage.css";
+import "../css/tries.css";
 
 const shortest = 30; // s
 const kept = 30 * 86400; // s

@@ -1,14 +1,14 @@
-// Navigations that are asked for again when the network fails, as when one of the computer's networks comes or goes
-// (ERR_NETWORK_CHANGED). Without a browser's globals, for tests.
+// Pages and scripts that are asked for again when the network fails, as when one of the computer's networks comes or goes
+// (ERR_NETWORK_CHANGED): a browser does not load a script again that has failed once. Without a browser's globals, for tests.
 
 export const pauses = [150, 350, 700, 1300]; // ms between the attempts
 
 // What may be large is left to the browser: a worker may be ended while it passes it on.
 const bulky = /\/(archive|download|files)$/;
 
-// takes reports whether a request is for a page.
-export function takes({ mode, method, url }) {
-  return mode === "navigate" && method === "GET" && !bulky.test(new URL(url).pathname);
+// takes reports whether a request is for a page or a script of it.
+export function takes({ mode, destination, method, url }) {
+  return (mode === "navigate" || destination === "script") && method === "GET" && !bulky.test(new URL(url).pathname);
 }
 
 // answer gives the answer to request, from the browser's own attempt if it makes one (preloaded). The last failure is the

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answer, foreign, pauses, takes } from "./patience.js";
 
-const page = { mode: "navigate", method: "GET", url: "https://box.example.com/templates?x=1", signal: { aborted: false } };
+const page = { mode: "navigate", destination: "document", method: "GET", url: "https://box.example.com/templates?x=1", signal: { aborted: false } };
 
 // line answers the attempts in turn: an Error is thrown. It says what was asked and how long was waited.
 function line(...turns) {
@@ -17,8 +17,9 @@ function line(...turns) {
   return { log, ask, wait: async (ms) => void log.push(ms) };
 }
 
-test("only navigations that change nothing are taken, and no downloads", () => {
+test("only scripts and navigations that change nothing are taken, and no downloads", () => {
   assert.ok(takes(page));
+  assert.ok(takes({ ...page, mode: "cors", destination: "script", url: "https://box.example.com/static/chunk-X.js" }));
   for (const other of [{ method: "POST" }, { method: "HEAD" }, { mode: "cors" }, { mode: "no-cors" }, { mode: "websocket" },
     { url: "https://box.example.com/logs/download?x" }, { url: "https://box.example.com/sandboxes/lab/files?path=a" }]) {
     assert.ok(!takes({ ...page, ...other }), JSON.stringify(other));

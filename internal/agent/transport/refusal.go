@@ -46,6 +46,8 @@ func classify(status int, said string, codes []string) (agent.Code, string) {
 		return agent.NotThere, "The provider does not have this model, or its address is wrong"
 	case status == http.StatusRequestTimeout:
 		return agent.Overloaded, "The provider did not get the request in time"
+	case status >= http.StatusInternalServerError && blind(said):
+		return agent.Rejected, "The model does not take pictures"
 	case status >= http.StatusInternalServerError:
 		return agent.Overloaded, "The provider has a problem"
 	}
@@ -69,6 +71,12 @@ func overflow(status int, said string, codes []string) bool {
 		}
 	}
 	return false
+}
+
+// blind reports whether an error of the server is that its model cannot see, as those of llama.cpp and Ollama say it.
+func blind(said string) bool {
+	said = strings.ToLower(said)
+	return strings.Contains(said, "image input") && (strings.Contains(said, "not support") || strings.Contains(said, "missing data"))
 }
 
 func has(codes []string, any ...string) bool {

@@ -43,8 +43,9 @@ type contract struct {
 func (c contract) conversation(id string, minute int) chat.Conversation {
 	at := time.Date(2026, 11, 28, 9, minute, 1, 234000, time.UTC)
 	return chat.Conversation{ID: id, Sandbox: c.sandbox, Owner: c.owner, Title: "A ‘title’", Agent: "sandboxd", Model: "best", Mode: chat.AskRisky, State: chat.Failed,
-		Since: at, Problem: "why", Held: true, Rev: 7, Items: 3, Turn: 2, Used: chat.Used{Input: 1, Output: 2, Cached: 3, Cost: 4, Context: 5, Window: 6}, From: "other",
-		Created: at.Add(-time.Hour), Changed: at}
+		Since: at, Problem: "why", Held: true, Rev: 7, Items: 3, Turn: 2, Used: chat.Used{Input: 1, Output: 2, Cached: 3, Cost: 4, Unpriced: true, Context: 5, Window: 6}, From: "other",
+		Created: at.Add(-time.Hour), Changed: at, Settings: chat.Settings{Commands: []chat.Command{{Name: "plan"}}, Options: []chat.Option{
+			{ID: "mode", Name: "Mode", Value: "code", Values: []chat.Choice{{ID: "code", Label: "Code"}}}}}}
 }
 
 func item(n, turn int64, kind chat.Kind, text string) chat.Item {
@@ -132,7 +133,9 @@ func (c contract) items(t *testing.T) {
 	var all []chat.Item
 	for n := range int64(10) {
 		it := item(n+1, n/5+1, chat.Text, "x")
-		it.Rev = n + 1
+		if it.Rev = n + 1; it.N == 7 {
+			it.Kind = chat.Record
+		}
 		all = append(all, it)
 	}
 	ok(t, c.Apply(ctx, "a", chat.Change{Rev: 10, Items: all}))
@@ -146,6 +149,13 @@ func (c contract) items(t *testing.T) {
 		{chat.ItemQuery{Since: 8}, []int64{9, 10}},
 		{chat.ItemQuery{Turn: 1, Before: 3}, []int64{1, 2}},
 		{chat.ItemQuery{Since: 10}, nil},
+		{chat.ItemQuery{Turn: 2, Shown: true}, []int64{6, 8, 9, 10}},
+		{chat.ItemQuery{Before: 9, Limit: 2, Shown: true}, []int64{6, 8}},
+		{chat.ItemQuery{Bytes: 1}, []int64{10}},
+		{chat.ItemQuery{Bytes: 200, Limit: 5}, []int64{9, 10}},
+		{chat.ItemQuery{Before: 5, Bytes: 1 << 20, Limit: 3}, []int64{2, 3, 4}},
+		{chat.ItemQuery{After: 3, Bytes: 200}, []int64{4, 5}},
+		{chat.ItemQuery{Since: 10, Bytes: 1}, nil},
 	} {
 		items, err := c.Items(ctx, "a", q.q)
 		ok(t, err)
@@ -173,6 +183,13 @@ func (c contract) busy(t *testing.T) {
 		found[one.ID] = true
 	}
 	same(t, found, map[string]bool{"b": true, "c": true, "e": true})
+	list, err = c.Stirring(ctx)
+	ok(t, err)
+	found = map[string]bool{}
+	for _, one := range list {
+		found[one.ID] = true
+	}
+	same(t, found, map[string]bool{"b": true, "c": true, "d": true})
 	var none []chat.Queued
 	ok(t, c.Apply(ctx, "e", chat.Change{Rev: 9, Queue: &none}))
 	list, err = c.Busy(ctx)
@@ -245,6 +262,11 @@ func (c contract) memory(t *testing.T) {
 		ok(t, err)
 		same(t, string(m), text)
 	}
+	ok(t, c.Apply(ctx, "a", chat.Change{Rev: 8, Memory: json.RawMessage(`{"session":"3"}`)}))
+	ok(t, c.Apply(ctx, "a", chat.Change{Rev: 9, Items: []chat.Item{item(1, 1, chat.Message, "x")}}))
+	m, err = c.Memory(ctx, "a")
+	ok(t, err)
+	same(t, string(m), `{"session":"3"}`)
 }
 
 func (c contract) orphan(t *testing.T) {

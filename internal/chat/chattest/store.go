@@ -59,6 +59,11 @@ func (s *Store) Busy(context.Context) ([]chat.Conversation, error) {
 	return s.find(func(c *stored) bool { return c.State == chat.Working || c.State == chat.Asking || len(c.queue) > 0 }), nil
 }
 
+// Stirring implements chat.Store.
+func (s *Store) Stirring(context.Context) ([]chat.Conversation, error) {
+	return s.find(func(c *stored) bool { return c.State != chat.Idle }), nil
+}
+
 func (s *Store) find(is func(*stored) bool) (list []chat.Conversation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,6 +138,9 @@ func (s *Store) Apply(ctx context.Context, id string, change chat.Change) error 
 		if change.Queue != nil {
 			next.queue = slices.Clone(*change.Queue)
 		}
+		if change.Memory != nil {
+			next.memory = bytes.Clone(change.Memory)
+		}
 		next.Rev = change.Rev
 		for _, it := range change.Items {
 			at, found := next.at(it.N)
@@ -174,7 +182,7 @@ func extend(it *chat.Item, a chat.Append) bool {
 func (s *Store) Items(ctx context.Context, id string, q chat.ItemQuery) (items []chat.Item, err error) {
 	err = s.on(ctx, id, func(c *stored) error {
 		for _, it := range c.items {
-			if (q.Before == 0 || it.N < q.Before) && it.N > q.After && (q.Since == 0 || it.Rev > q.Since) && (q.Turn == 0 || it.Turn == q.Turn) {
+			if (q.Before == 0 || it.N < q.Before) && it.N > q.After && (q.Since == 0 || it.Rev > q.Since) && (q.Turn == 0 || it.Turn == q.Turn) && !(q.Shown && it.Kind == chat.Record) {
 				it.Data = bytes.Clone(it.Data)
 				items = append(items, it)
 			}
@@ -186,9 +194,26 @@ func (s *Store) Items(ctx context.Context, id string, q chat.ItemQuery) (items [
 		default:
 			items = items[len(items)-q.Limit:]
 		}
+		items = within(items, q)
 		return nil
 	})
-	return items, err
+	return within(items, q), err
+}
+
+// within gives the first or the last of items that take as many bytes as q says.
+func within(items []chat.Item, q chat.ItemQuery) []chat.Item {
+	last := q.After == 0
+	if last {
+		slices.Reverse(items)
+	}
+	size := 0
+	if n := slices.IndexFunc(items, func(it chat.Item) bool { size += it.Size(); return q.Bytes > 0 && size >= q.Bytes }); n >= 0 {
+		items = items[:n+1]
+	}
+	if last {
+		slices.Reverse(items)
+	}
+	return items
 }
 
 // Copy implements chat.Store.

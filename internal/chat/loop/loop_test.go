@@ -44,7 +44,7 @@ func (w *world) Take(context.Context, string, string) (string, error) {
 }
 
 // Restore implements chat.Checkpoints.
-func (w *world) Restore(context.Context, string, string) error { return nil }
+func (w *world) Restore(context.Context, string, string) (string, error) { return "", nil }
 
 func (w *world) tool(name string, changes bool, level risk.Level) tools.Tool {
 	return tools.Tool{
@@ -164,7 +164,7 @@ func TestTurn_RunsToolsAndShowsThem(t *testing.T) {
 	if got := shown(v); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if u := v.Conversation.Used; u.Input < 10 || u.Output < 5 || u.Cached != 3 || u.Cost == 0 || u.Window != 1000_000 {
+	if u := v.Conversation.Used; u.Input < 10 || u.Output < 5 || u.Cached != 3 || u.Cost == 0 || u.Unpriced || u.Window != 1000_000 {
 		t.Errorf("used %+v", u)
 	}
 	w.send("more")
@@ -276,7 +276,7 @@ func TestLimit_IsSaidAndCanBeResumed(t *testing.T) {
 	w.start(chat.Auto, loop.Config{Tools: w.table, Limits: agent.Limits{Steps: 1},
 		Model: func(context.Context, chat.Conversation) (loop.Model, error) { return loop.Model{Model: w.model}, nil }})
 	w.send("go")
-	if v := w.ends(chat.Failed); !strings.Contains(v.Conversation.Problem, "limit of steps") {
+	if v := w.ends(chat.Failed); !strings.Contains(v.Conversation.Problem, "limit of steps") || !strings.Contains(v.Conversation.Problem, "--turn-steps") || !v.Conversation.Used.Unpriced {
 		t.Errorf("it says %q", v.Conversation.Problem)
 	}
 	if err := w.s.Resume(t.Context(), w.id); err != nil {

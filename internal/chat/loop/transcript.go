@@ -3,7 +3,6 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sandboxd/internal/agent"
@@ -11,14 +10,28 @@ import (
 )
 
 // transcript gives what the model is told of a conversation: the person's messages and the records of what the loop added. What came after
-// the last record was being said when sandboxd ended at any line: it is the beginning of an answer.
+// the last record was being said when sandboxd ended at any line: it is the beginning of an answer. Of code that the person ran they are told
+// with the message that asked for it, else with the next one.
 func transcript(items []chat.Item) []agent.Message {
 	var messages []agent.Message
 	var loose []chat.Item
+	var ran []string
 	for _, it := range items {
 		switch it.Kind {
 		case chat.Message:
-			messages, loose = append(messages, said(it)), nil
+			m := said(it)
+			for _, note := range ran {
+				m.Parts = append(m.Parts, agent.Part{Kind: agent.PartText, Text: note})
+			}
+			messages = append(messages, begun(loose)...) // what a turn that was cut off, or a branch in its middle, has of an answer
+			messages, loose, ran = append(messages, m), nil, nil
+		case chat.RunItem:
+			note, auto := it.RunNote()
+			if m := len(messages) - 1; auto && m >= 0 && messages[m].Role == agent.User && !messages[m].Auto {
+				messages[m].Parts = append(messages[m].Parts, agent.Part{Kind: agent.PartText, Text: note})
+			} else if note != "" {
+				ran = append(ran, note)
+			}
 		case chat.Record:
 			var m agent.Message
 			if json.Unmarshal(it.Data, &m) == nil && m.ID != "" {
@@ -36,9 +49,10 @@ func said(it chat.Item) agent.Message {
 	m := agent.Message{ID: fmt.Sprintf("item-%d", it.N), Role: agent.User}
 	text := it.Text
 	for _, f := range filesOf(it) {
-		if len(f.Data) > 0 && slices.Contains(agent.ImageTypes, f.Type) {
+		if len(f.Data) > 0 {
 			m.Parts = append(m.Parts, agent.Part{Kind: agent.PartImage, Image: &agent.Image{MediaType: f.Type, Data: f.Data}})
-		} else if f.Path != "" {
+		}
+		if f.Path != "" {
 			text += fmt.Sprintf("\n\n[The person attached the file %s.]", f.Path)
 		}
 	}

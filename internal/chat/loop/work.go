@@ -193,7 +193,7 @@ func (w *work) done(e agent.Event) {
 		c.Result, c.Failed, c.Status = r.Text, r.Status != agent.OK, string(r.Status)
 		c.Exit, c.Took = d.Exit, d.Duration
 		for _, f := range d.Files {
-			c.Diffs = append(c.Diffs, chat.Diff{Path: f.Path, Unified: f.Diff, Created: f.Created, Deleted: f.Deleted, Added: f.Added, Removed: f.Removed, Cut: f.Cut})
+			c.Diffs = append(c.Diffs, chat.Diff{Path: f.Path, Unified: f.Diff, Created: f.Created, Deleted: f.Deleted, Added: f.Added, Removed: f.Removed, Cut: f.Cut, Same: f.Same})
 		}
 		for _, p := range r.Images {
 			if len(c.Pictures) < maxPictures && strings.HasPrefix(p.MediaType, "image/") {
@@ -213,6 +213,7 @@ func (w *work) used(e agent.Event) {
 		c.Used.Output += u.Output
 		c.Used.Cached += u.CacheRead
 		c.Used.Cost += e.Cost
+		c.Used.Unpriced = c.Used.Unpriced || e.NoPrice
 		c.Used.Context = int64(e.Context)
 	})
 }

@@ -83,13 +83,15 @@ func provider(id, owner, name string) gateway.Provider {
 func contractProviders(t *testing.T, s gateway.Store) {
 	ctx := t.Context()
 	b, a, own := provider("2", "", "b"), provider("1", "", "a"), provider("3", Owners[0], "a")
-	own.Kind, own.Models = gateway.Ollama, nil
+	own.Kind, own.Models, own.BaseURL, own.Inside = gateway.Ollama, nil, "", gateway.Inside{Sandbox: Sandboxes[0], Name: "lab", Port: 11434}
 	for _, p := range []gateway.Provider{own, b, a} {
 		ok(t, s.PutProvider(ctx, p, nil))
 	}
 	same(t, "providers", must[[]gateway.Provider](t)(s.Providers(ctx)), []gateway.Provider{a, b, own})
 	b.Name, b.Kind, b.BaseURL, b.Models, b.Changed = "c", gateway.Gemini, "http://localhost:1", []string{"x"}, noon.Add(time.Hour)
+	own.Inside.Port, own.Inside.Sandbox = 8080, "00000000000000ff" // a sandbox may be deleted, and its provider says so
 	ok(t, s.PutProvider(ctx, b, nil))
+	ok(t, s.PutProvider(ctx, own, nil))
 	ok(t, s.DeleteProvider(ctx, a.ID))
 	same(t, "after changes", must[[]gateway.Provider](t)(s.Providers(ctx)), []gateway.Provider{b, own})
 }

@@ -22,7 +22,8 @@ func Command(line string) Judgement {
 // judge reads one command line.
 type judge struct {
 	Judgement
-	depth int
+	depth   int
+	numbers []string // variables of the script that is read that have numbers only
 }
 
 // maxScript bounds what is read, because that takes time and memory.
@@ -44,8 +45,12 @@ func (j *judge) script(text string) {
 		j.add(Risky, "it cannot be read as a command line")
 		return
 	}
+	before := j.numbers
+	j.numbers = numbersOf(file)
+	defer func() { j.numbers = before }()
 	syntax.Walk(file, func(n syntax.Node) bool {
 		j.node(n)
+		j.evaluation(n)
 		return true
 	})
 }
@@ -67,21 +72,29 @@ func (j *judge) node(n syntax.Node) {
 		}
 	case *syntax.DeclClause:
 		for _, a := range n.Args {
-			j.assign(a)
+			j.declares(a)
+		}
+	case *syntax.Assign:
+		if n.Index != nil {
+			j.computes(n.Index)
 		}
 	case *syntax.CoprocClause, *syntax.TestDecl:
 		j.add(Risky, "it cannot be told what it does")
 	}
 }
 
-// lookups are variables by which other programs are run.
-var lookups = []string{"PATH", "BASH_ENV", "ENV", "IFS", "PROMPT_COMMAND", "PAGER", "GIT_PAGER", "EDITOR", "GIT_EDITOR", "VISUAL", "PYTHONPATH", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT"}
+// lookups are variables by which other programs are run, or that are themselves run.
+var lookups = []string{"PATH", "BASH_ENV", "ENV", "IFS", "PROMPT_COMMAND", "PS0", "PS4", "SHELLOPTS", "BASHOPTS", "PAGER", "MANPAGER", "EDITOR", "VISUAL", "SHELL", "HOME", "XDG_CONFIG_HOME", "LESSOPEN", "LESSCLOSE",
+	"PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "RIPGREP_CONFIG_PATH"}
 
 func (j *judge) assign(a *syntax.Assign) {
-	if a.Name == nil {
-		return
+	if a.Name != nil {
+		j.setsVariable(a.Name.Value)
 	}
-	if name := a.Name.Value; slices.Contains(lookups, name) || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GIT_SSH") {
+}
+
+func (j *judge) setsVariable(name string) {
+	if slices.Contains(lookups, name) || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GIT_") {
 		j.add(Risky, "it changes which programs are run")
 	}
 }
@@ -206,6 +219,7 @@ func (j *judge) words(words []word) {
 		return
 	}
 	name := first.text
+	j.setsByName(name, words[1:])
 	if strings.Contains(name, "/") {
 		base := path.Base(name)
 		if dir := path.Dir(name); dir != "/bin" && dir != "/usr/bin" && dir != "/usr/local/bin" && dir != "/sbin" && dir != "/usr/sbin" {
@@ -215,6 +229,26 @@ func (j *judge) words(words []word) {
 		name = base
 	}
 	j.known(name, words[1:])
+}
+
+// setters are commands of the shell that set, or look at, the variables that they are given the names of.
+var setters = []string{"read", "mapfile", "readarray", "printf", "getopts", "wait", "unset", "test", "[", "let", "export", "declare", "typeset", "local", "readonly"}
+
+// setsByName judges names of variables in a call: commands may stand in their index.
+func (j *judge) setsByName(name string, args []word) {
+	if !slices.Contains(setters, name) || name == "printf" && (len(args) == 0 || args[0].known && !strings.HasPrefix(args[0].text, "-")) {
+		return
+	}
+	tests := name == "test" || name == "["
+	for i, a := range args {
+		if tests && (i == 0 || args[i-1].text != "-v" && args[i-1].text != "-R") {
+			continue
+		}
+		j.setsVariable(a.text)
+		if !a.known || strings.ContainsAny(a.text, "[`$") || name == "let" {
+			j.add(Risky, computed)
+		}
+	}
 }
 
 // short bounds a name in a reason.

@@ -37,6 +37,12 @@ func (j *judge) known(name string, args []word) {
 		}
 	}
 	j.network(name, args)
+	if r.Writes > 0 {
+		j.written(args, r.Writes)
+	}
+	if j.Level > Harmless {
+		j.trusted(name, args)
+	}
 	if r.Of != nil {
 		j.wrapped(r.Of, args)
 	}
@@ -125,6 +131,32 @@ func (j *judge) network(name string, args []word) {
 	}
 	if slices.ContainsFunc(args, func(a word) bool { return !a.known }) {
 		j.add(Risky, reason(name, "where it goes is not known before it runs"))
+	}
+}
+
+// written judges the file that stands at a place among the words that are no options.
+func (j *judge) written(args []word, place int) {
+	for _, a := range args {
+		switch {
+		case !a.known:
+			j.add(Risky, "it writes to a file that is not known before")
+		case a.text == "-" || !strings.HasPrefix(a.text, "-"):
+			if place--; place == 0 && a.text != "-" {
+				j.Judgement = j.Join(Path(a.text))
+			}
+		}
+	}
+}
+
+// trusted judges what a call that changes something is given, where that says who is trusted or is run at a login.
+func (j *judge) trusted(name string, args []word) {
+	for _, a := range args {
+		for _, p := range table().Paths {
+			_, value, _ := strings.Cut(a.text, "=")
+			if p.Logins && (p.pattern.MatchString(a.text) || value != "" && p.pattern.MatchString(value)) {
+				j.add(Risky, reason(name, p.Why))
+			}
+		}
 	}
 }
 

