@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -87,7 +88,7 @@ func readFields(properties json.RawMessage) (fields []FormField, err error) {
 		if err := d.Decode(&p); err != nil {
 			return nil, fmt.Errorf("read a field: %w", err)
 		}
-		f := FormField{Name: fmt.Sprint(name), Title: title(p.Title), About: text.Clip(p.Description, maxMessage), Type: p.Type}
+		f := FormField{Name: fmt.Sprint(name), Title: title(cmp.Or(p.Title, fmt.Sprint(name))), About: text.Clip(p.Description, maxMessage), Type: p.Type}
 		o := Option{}
 		for _, v := range p.Enum {
 			o.add(v, v)

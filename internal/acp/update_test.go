@@ -165,14 +165,14 @@ func TestPermission(t *testing.T) {
 
 func TestForm(t *testing.T) {
 	f, err := acp.ReadForm(json.RawMessage(`{"sessionId":"s","mode":"form","message":"How?","requestedSchema":{"type":"object","required":["b","a"],"properties":{
-		"b":{"type":"boolean","title":"B"},"a":{"type":"string","enum":["x","y"],"description":"Which"},"n":{"type":"number"},"i":{"type":"integer"},"s":{"type":"string","oneOf":[{"const":"k","title":"K"}]}}}}`))
+		"b":{"type":"boolean","title":"B"},"a":{"type":"string","enum":["x","y"],"description":"Which"},"n":{"type":"number"},"i\nj":{"type":"integer"},"s":{"type":"string","oneOf":[{"const":"k","title":"K"}]}}}}`))
 	if err != nil || f.Message != "How?" || len(f.Fields) != 5 {
 		t.Fatalf("%+v %v", f, err)
 	}
 	want := []acp.FormField{
 		{Name: "b", Title: "B", Type: "boolean", Values: []acp.Value{{"true", "Yes"}, {"false", "No"}}, Required: true},
-		{Name: "a", About: "Which", Type: "string", Values: []acp.Value{{"x", "x"}, {"y", "y"}}, Required: true},
-		{Name: "n", Type: "number"}, {Name: "i", Type: "integer"}, {Name: "s", Type: "string", Values: []acp.Value{{"k", "K"}}},
+		{Name: "a", Title: "a", About: "Which", Type: "string", Values: []acp.Value{{"x", "x"}, {"y", "y"}}, Required: true},
+		{Name: "n", Title: "n", Type: "number"}, {Name: "i\nj", Title: "i j", Type: "integer"}, {Name: "s", Title: "s", Type: "string", Values: []acp.Value{{"k", "K"}}},
 	}
 	if !reflect.DeepEqual(f.Fields, want) {
 		t.Errorf("%+v", f.Fields)

@@ -316,7 +316,8 @@ export class Chat {
     const busy = c?.state === "working" || c?.state === "asking";
     this.composer.busy(busy);
     redraw(this.foot, [this.#id, c?.state, c?.problem, this.#empty, this.names.length > 0, c?.agent], () => this.#footer(c, busy));
-    redraw(this.waiting, [this.#id, this.#model.queue.map((q) => [q.id, q.text, q.files?.length])], () => this.#model.queue.map((q, i) => this.#waitingItem(q, i)));
+    this.waiting.dataset.caption = busy ? "Sent when the agent is done:" : "Waits for your next message:";
+    redraw(this.waiting, [this.#id, busy, this.#model.queue.map((q) => [q.id, q.text, q.files?.length])], () => this.#model.queue.map((q, i) => this.#waitingItem(q, i, busy)));
     this.root.dataset.chatState = c?.state ?? "";
   }
 
@@ -356,14 +357,14 @@ export class Chat {
       h("button", { type: "button", class: "button", click: () => this.#send({ text: "Show me what you can do." }, "demonstration") }, "Start the demonstration"), agents);
   }
 
-  #waitingItem(q, i) {
+  #waitingItem(q, i, busy) {
     const ids = this.#model.queue.map((o) => o.id);
     const order = (next) => this.#do(() => this.api.arrange(this.#id, next));
     const text = q.text || (q.files ?? []).map((f) => f.name).join(", ");
     const act = (name, title, press) => button(name, title, press, { "aria-label": `${title}: ${text.slice(0, 40)}`, "data-key": `${name} ${q.id}` });
     return h("li", {}, h("span", { class: "clip" }, text),
       i > 0 && act("up", "Earlier", () => order([...ids.slice(0, i - 1), q.id, ids[i - 1], ...ids.slice(i + 1)])),
-      act("play", "Send now: the agent stops what it does", () => this.#do(() => this.api.now(this.#id, q.id))),
+      act("play", busy ? "Send now: the agent stops what it does" : "Send now", () => this.#do(() => this.api.now(this.#id, q.id))),
       act("close", "Delete", () => order(ids.filter((id) => id !== q.id))));
   }
 

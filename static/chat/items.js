@@ -105,11 +105,27 @@ class CallView extends View {
   #output = outputOf("Output");
   #more = h("div", { class: "chat-more" });
   #call = null; // what is drawn of it but its output
+  #busy = false;
+  #asked = false; // the person is asked whether it may run
 
   constructor(item, acts) {
     super(h("details"));
     this.acts = acts;
     this.element.append(h("summary", {}, this.#state, this.#title, this.#facts), h("div", { class: "chat-call-body" }, this.#code, this.#output.element, this.#more));
+  }
+
+  // asks says whether the person is asked about it.
+  asks(open) {
+    this.#asked = open;
+    this.#drawState();
+  }
+
+  #drawState() {
+    const { status } = this.#call ?? {};
+    const open = this.#asked ? ["ask", "Waits for your answer"] : ["state-busy", "Running"];
+    const [name, word] = callStates[status] ?? (this.#busy ? open : ["state-stopped", "Ended"]);
+    this.#state.replaceChildren(icon(name), h("span", { class: "visually-hidden" }, word));
+    this.#state.dataset.state = status ?? (this.#busy ? "busy" : "");
   }
 
   update(item) {
@@ -119,10 +135,8 @@ class CallView extends View {
     this.#output.show(told ? "" : item.output || (item.open ? "" : call.result ?? ""));
     if (item.data === this.#call) return; // it has only written more
     this.#call = item.data;
-    const busy = item.open && !call.status;
-    const [name, word] = callStates[call.status] ?? (busy ? ["state-busy", "Running"] : ["state-stopped", "Ended"]);
-    this.#state.replaceChildren(icon(name), h("span", { class: "visually-hidden" }, word));
-    this.#state.dataset.state = call.status ?? (busy ? "busy" : "");
+    this.#busy = item.open && !call.status;
+    this.#drawState();
     this.#title.textContent = shown(titleOf(call));
     this.#facts.textContent = factsOf(call);
     const code = told ? "" : call.code || (call.title ? "" : argumentsOf(call));

@@ -12,6 +12,7 @@ export class Items {
   #views = new Map(); // n → view
   #order = []; // of views, as they are in the page
   #runs = new Map(); // n of an item → numbers of the runs of its code
+  #asked = new Set(); // n of calls that the person is asked about
   #left = []; // items that wait to be drawn, the last one first
   #drawing = false;
   #anchor = null; // {element, offset}: the first item in view, and where it is
@@ -33,6 +34,7 @@ export class Items {
   load(items) {
     this.#views.clear();
     this.#runs.clear();
+    this.#asked.clear();
     this.#order = [];
     this.#left = [];
     this.#anchor = null;
@@ -61,15 +63,24 @@ export class Items {
 
   // show draws an item, in its place: a run below the item whose code it is, when that is there.
   show(item) {
+    if (item.kind === "question" && item.data?.call) this.#asks(item.data.call, Boolean(item.open));
     const view = this.#views.get(item.n);
     if (view) return view.update(item);
     const fresh = this.#viewOf(item);
     fresh.n = item.n;
     this.#views.set(item.n, fresh);
+    fresh.asks?.(this.#asked.has(item.n));
     const of = item.kind === "run" ? (item.data?.item ?? 0) : 0;
     if (of) this.#runs.set(of, [...(this.#runs.get(of) ?? []), item.n]);
     this.#place(fresh, of);
     for (const n of this.#runs.get(item.n) ?? []) this.#move(this.#views.get(n), item.n);
+  }
+
+  // #asks has a call say whether the person is asked about it.
+  #asks(n, open) {
+    if (open) this.#asked.add(n);
+    else this.#asked.delete(n);
+    this.#views.get(n)?.asks?.(open);
   }
 
   // #viewOf makes a view. An item that cannot be drawn does not take the others with it.

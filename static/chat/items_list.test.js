@@ -63,3 +63,17 @@ test("an item that cannot be drawn does not take the others with it", () => {
   assert.equal(items.size, 3);
   assert.deepEqual(elements(items).map((e) => e.textContent), ["m1", "This cannot be shown.", "m3"]);
 });
+
+test("a call that waits for leave does not say that it runs, whichever is drawn first", () => {
+  const call = { n: 1, kind: "call", text: "", output: "", open: true, data: { tool: "run_command", title: "Run" } };
+  const question = { n: 2, kind: "question", text: "", output: "", open: true, data: { id: "q", title: "Run", text: "ls", choices: [], call: 1 } };
+  for (const items of [[call, question], [question, call]]) {
+    const l = list();
+    l.load([]);
+    for (const item of items) l.show(item);
+    const state = () => elements(l)[0].children[0].children[0].textContent;
+    assert.equal(state(), "Waits for your answer");
+    l.show({ ...question, open: false, data: { ...question.data, answer: "allow" } });
+    assert.equal(state(), "Running");
+  }
+});

@@ -7,11 +7,10 @@ export function settingsOf(place, options, choose) {
   const key = JSON.stringify(options);
   if (place.dataset.key === key) return;
   place.dataset.key = key;
-  place.replaceChildren(...options.filter((o) => o.values.length).map((o) => {
-    const known = o.values.some((v) => v.id === o.value);
-    const values = known || !o.value ? o.values : [{ id: o.value, name: o.value }, ...o.values];
+  const choices = options.map((o) => ({ ...o, values: o.values.some((v) => v.id === o.value) || !o.value ? o.values : [{ id: o.value, name: o.value }, ...o.values] }));
+  place.replaceChildren(...choices.filter((o) => o.values.length > 1).map((o) => {
     const select = h("select", { class: "input", "aria-label": shown(o.name || o.id), title: shown(o.name || o.id), change: () => choose(o.id, select.value) },
-      values.map((v) => h("option", { value: v.id, selected: v.id === o.value }, shown(v.name))));
+      o.values.map((v) => h("option", { value: v.id, selected: v.id === o.value }, shown(v.name))));
     return h("span", { class: "select" }, select, icon("down"));
   }));
 }

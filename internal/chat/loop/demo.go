@@ -42,7 +42,7 @@ func demoStep(messages []agent.Message) scripted.Step {
 			Calls: []scripted.Call{scripted.Use("run_command", map[string]string{"command": "uname -sr && ls -A ~ | head"})}},
 		{Text: "Now I write a small program.",
 			Calls: []scripted.Call{scripted.Use("write_file", map[string]string{"path": "demo/hello.sh", "content": "#!/bin/sh\n# Written by the demonstration.\nfor i in 1 2 3; do\n  echo \"hello $i\"\n  sleep 0.3\ndone\n"})}},
-		{Text: "And run it. To run a script is one of the acts that I ask about first. Its output appears as it is written.",
+		{Text: "And run it. To run a script is one of the acts that I ask about first. Open it to see its output while it runs.",
 			Calls: []scripted.Call{scripted.Use("run_command", map[string]string{"command": "sh ~/demo/hello.sh"})}},
 		{Text: "That is all. What you have seen:\n\n- **Calls** fold open and show exactly what ran, its output, and what changed in files.\n- Before the first change a **checkpoint** was taken. *Undo* puts the files back.\n- Before **risky** acts an agent asks you. When it asks is your choice, above.\n\nTo work with a real model, add a provider under **Settings → Models**."},
 	}

@@ -193,9 +193,6 @@ var (
 func (r asks) field(a asked, message string) {
 	f := a.Form.Fields[0]
 	q := chat.Ask{Title: f.Title, Text: strings.TrimSpace(message + "\n\n" + f.About)}
-	if q.Title == "" {
-		q.Title = f.Name
-	}
 	for i, v := range f.Values {
 		q.Choices = append(q.Choices, chat.Choice{ID: choiceID(i), Label: v.Name})
 	}
