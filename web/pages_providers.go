@@ -159,8 +159,30 @@ func (s *providerHandlers) submitNewProvider(ctx context.Context, r *request) (s
 	if preset.needsKey && key == nil {
 		return "", fault.Field("key", "Paste your API key.")
 	}
-	_, err = s.cfg.Models.SetProvider(ctx, p, key)
-	return done(modelsPath, "provider-saved"), err
+	if _, err = s.cfg.Models.SetProvider(ctx, p, key); err != nil {
+		return "", err
+	}
+	if len(p.Models) > 0 {
+		return done(modelsPath, "provider-saved"), nil
+	}
+	if s.list(ctx, r, p) != nil {
+		r.failed = false // it is saved
+		return done(modelsPath, "provider-unlisted"), nil
+	}
+	return done(modelsPath, "provider-listed"), nil
+}
+
+// list makes what a provider offers its models.
+func (s *providerHandlers) list(ctx context.Context, r *request, p gateway.Provider) error {
+	offered, _, err := s.checkProvider(ctx, r, p.Owner, p.Name)
+	if err != nil {
+		return err
+	}
+	if p.Models = offered[:min(len(offered), gateway.MaxModels)]; len(p.Models) == 0 {
+		return fault.New(fault.Unavailable, "The provider %s offers no models.", p.Name)
+	}
+	_, err = s.cfg.Models.SetProvider(ctx, p, nil)
+	return err
 }
 
 // submitProvider changes a provider that there is. Its name, kind and owner stay.
@@ -244,13 +266,7 @@ func (s *providerHandlers) submitListModels(ctx context.Context, r *request) (st
 	if err != nil {
 		return "", err
 	}
-	offered, _, err := s.checkProvider(ctx, r, p.Owner, p.Name)
-	if err != nil {
-		return "", err
-	}
-	p.Models = offered[:min(len(offered), gateway.MaxModels)]
-	_, err = s.cfg.Models.SetProvider(ctx, p, nil)
-	return done(modelsPath, "models-listed"), err
+	return done(modelsPath, "models-listed"), s.list(ctx, r, p)
 }
 
 // pageDeleteProvider asks before a provider is deleted.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"sandboxd/internal/gateway"
@@ -92,11 +93,18 @@ func TestProviders_AreDeletedOnceAsked(t *testing.T) {
 
 func TestProviders_AreCheckedOnThePage(t *testing.T) {
 	s := newStage(t)
+	var starting atomic.Bool
+	starting.Store(true)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if starting.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		_, _ = w.Write([]byte(`{"models":[{"name":"<b>small</b>"},{"name":"large"}]}`)) // a lost connection fails the test
 	}))
 	defer upstream.Close()
-	s.post("ada", providersPath, fields("preset", "ollama", "name", "gpu", "base_url", upstream.URL)).leads(modelsPath + "?done=provider-saved")
+	s.post("ada", providersPath, fields("preset", "ollama", "name", "gpu", "base_url", upstream.URL)).leads(modelsPath + "?done=provider-unlisted")
+	starting.Store(false)
 	if got := textOf(s.get("ada", modelsPath).need("main")); !strings.Contains(got, "lead nowhere yet") {
 		t.Error("nothing says that best and fast lead nowhere")
 	}
@@ -113,6 +121,10 @@ func TestProviders_AreCheckedOnThePage(t *testing.T) {
 	v = s.get("ada", modelsPath)
 	if got := textOf(v.need("#provider-own-gpu")); !strings.Contains(got, "2 models") || strings.Contains(textOf(v.need("main")), "lead nowhere yet") {
 		t.Errorf("listed are %q", got)
+	}
+	s.post("ada", providersPath, fields("preset", "ollama", "name", "second", "base_url", upstream.URL)).leads(modelsPath + "?done=provider-listed")
+	if got := textOf(s.get("ada", modelsPath).need("#provider-own-second")); !strings.Contains(got, "2 models") {
+		t.Errorf("listed as it was saved are %q", got)
 	}
 	upstream.Close()
 	v = s.post("ada", at, nil, "HX-Request", "true").is(http.StatusOK)

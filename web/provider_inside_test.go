@@ -70,7 +70,7 @@ func TestProviderForm_OffersOnesSandboxes(t *testing.T) {
 			t.Errorf("%s is not told of as it should be", field)
 		}
 	}
-	s.post("ada", providersPath, entered()).leads(modelsPath + "?done=provider-saved")
+	s.post("ada", providersPath, entered()).leads(modelsPath + "?done=provider-unlisted")
 	if got := textOf(s.get("ada", modelsPath).need("#provider-own-local")); !strings.Contains(got, "models, port 8080") || !strings.Contains(got, "A model in a sandbox") {
 		t.Errorf("the list says %q", got)
 	}

@@ -352,7 +352,7 @@ export class Chat {
     return h("div", { class: "chat-welcome" }, h("h2", {}, "No model yet"),
       h("p", {}, "Add a provider: paste an API key, enter the address of a model server, or use a model in one of your sandboxes. It takes a minute."),
       h("a", { class: "button primary", href: "/settings/models" }, "Add a provider"),
-      h("p", { class: "quiet" }, "Added already? The chat offers models that a provider lists: check it, then list its models."),
+      h("p", { class: "quiet" }, "Added already? The chat offers the models that a provider lists: check it under Models."),
       h("p", { class: "quiet" }, "Or see how the chat works, with a demonstration that follows a script."),
       h("button", { type: "button", class: "button", click: () => this.#send({ text: "Show me what you can do." }, "demonstration") }, "Start the demonstration"), agents);
   }
