@@ -134,6 +134,28 @@ func TestRetention_AutomaticOnesGoWhenTheyAreMany(t *testing.T) {
 	})
 }
 
+func TestHold_KeepsASnapshotUntilItIsReleased(t *testing.T) {
+	within(t, nil, func(w *world, box sandbox.Sandbox) {
+		automatic := snapshot.Ask{Kind: snapshot.Automatic}
+		held := w.take(box, automatic).ID
+		release, err := w.Hold(box, held)
+		w.ok(err)
+		var ids []string
+		for range 4 {
+			<-time.After(time.Minute)
+			ids = append(ids, w.take(box, automatic).ID)
+		}
+		w.settle()
+		w.wantRows(append(ids[1:], held)...)
+		release()
+		w.settle()
+		w.wantRows(ids[1:]...)
+		if _, err := w.Hold(box, held); !fault.Is(err, fault.NotFound) {
+			t.Errorf("hold one that is gone: %v", err)
+		}
+	})
+}
+
 func TestRetention_TenOfThoseThatRestoresTakeAreKept(t *testing.T) {
 	within(t, nil, func(w *world, box sandbox.Sandbox) {
 		snap := w.take(box, snapshot.Ask{})

@@ -27,3 +27,13 @@ func (s *Service) Lend(ctx context.Context, box sandbox.Sandbox, id string, do f
 	})
 	return err
 }
+
+// Hold keeps a snapshot of a sandbox while something is made of it, until release is called. Kinds are those of Lend.
+func (s *Service) Hold(box sandbox.Sandbox, id string) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.use(id, box.ID); err != nil {
+		return nil, err
+	}
+	return func() { s.release(id) }, nil
+}

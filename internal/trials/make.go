@@ -139,8 +139,13 @@ func (s *Service) making(ctx context.Context, id string) {
 	})
 }
 
-// makeAll makes the clones, side by side. An error says that sandboxd ends.
+// makeAll makes the clones, side by side. An error says that the snapshot is gone, or that sandboxd ends.
 func (s *Service) makeAll(ctx context.Context, t Trial, box sandbox.Sandbox, boxes map[string]sandbox.Sandbox) error {
+	release, err := s.c.Snapshots.Hold(box, t.Snapshot) // turns in the sandbox take snapshots meanwhile, which push out older ones
+	if err != nil {
+		return err
+	}
+	defer release()
 	var works sync.WaitGroup
 	errs := make([]error, len(t.Clones))
 	for i := range t.Clones {
