@@ -85,6 +85,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// answers sets what comes next. The server may still be at what was before: a client that it hangs up on is gone at once.
+func (s *server) answers(call, open func(w http.ResponseWriter, id json.RawMessage)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.call, s.open = call, open
+}
+
 // says answers with an event, after others that are none of ours.
 func says(result string) func(w http.ResponseWriter, id json.RawMessage) {
 	return func(w http.ResponseWriter, id json.RawMessage) {
@@ -114,11 +121,11 @@ func TestCall_OpensOneSessionAndGivesTextAndPictures(t *testing.T) {
 	if s.sessions != 1 || len(s.calls) != 2 || string(s.calls[0]) != `{"arguments":{"target":"e1"},"name":"browser_click"}` {
 		t.Errorf("%d sessions, %s", s.sessions, s.calls)
 	}
-	s.call = says(`{"content":[{"type":"text","text":"one"},{"type":"image","data":"iVBORw==","mimeType":"text/html"},{"type":"audio","data":"AA=="},{"type":"text","text":"two"}],"isError":true}`)
+	s.answers(says(`{"content":[{"type":"text","text":"one"},{"type":"image","data":"iVBORw==","mimeType":"text/html"},{"type":"audio","data":"AA=="},{"type":"text","text":"two"}],"isError":true}`), nil)
 	if a, err := b.Call(t.Context(), s.dial, "x", nil); err != nil || a.Text != "one\ntwo" || !a.Failed || len(a.Pictures) != 1 || string(a.Pictures[0]) != "\x89PNG" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	s.call = raw("application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no such tool"}}`)
+	s.answers(raw("application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no such tool"}}`), nil)
 	if a, err := b.Call(t.Context(), s.dial, "x", nil); err != nil || a.Text != "no such tool" || !a.Failed {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -139,7 +146,7 @@ func TestCall_OfAForgottenSessionOpensAnotherAndSaysSo(t *testing.T) {
 			s.known = map[string]bool{}
 		}
 	}
-	s.call = func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusNotFound) }
+	s.answers(func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusNotFound) }, nil)
 	if _, err := b.Call(t.Context(), s.dial, "x", nil); !strings.Contains(fault.Message(err), "forgets") || s.sessions != 3 {
 		t.Errorf("%d sessions, %v", s.sessions, err)
 	}
@@ -175,7 +182,7 @@ func TestCall_OfAServerThatMisbehavesIsUnavailable(t *testing.T) {
 			if !fault.Is(err, fault.Unavailable) || a.Text != "" || len(fault.Message(err)) > 300 {
 				t.Errorf("%.100q, %v", a.Text, err)
 			}
-			s.call, s.open = says(`{}`), answers
+			s.answers(says(`{}`), answers)
 			if _, err := browser.NewSession("localhost:1").Call(t.Context(), s.dial, "x", nil); !fault.Is(err, fault.Unavailable) {
 				t.Errorf("while it opens: %v", err)
 			}
