@@ -11,6 +11,7 @@ const sight = 5 << 20; // bytes of the pictures beside a message that the model 
 export class Composer {
   #files = []; // {name, type, path, preview, upload}: upload ends the sending of one that is not there yet
   #uploads = 0;
+  #waits = false; // the message is sent when its files are there
   #edits = null; // what sends an edited message
   #draft = ""; // what was written before that
 
@@ -91,7 +92,8 @@ export class Composer {
     const [text, files, edits] = [this.text.value.replace(/^\s*\n|\s+$/g, ""), this.#files, this.#edits];
     if (!text && (edits || (!files.length && !this.comments.list.length))) return;
     const late = !edits && files.find((f) => f.upload);
-    if (late) return toast(`Wait until ${late.name} is attached, or remove it.`, { bad: true });
+    this.#waits = Boolean(late);
+    if (late) return toast(`The message is sent when ${late.name} is attached.`);
     if (this.sending) {
       this.again = true;
       return;
@@ -143,10 +145,12 @@ export class Composer {
       f.preview = await previewOf(file);
       f.upload = null;
     } catch (err) {
+      if (!f.upload.signal.aborted) this.#waits = false; // the person is to know before it is sent
       if (!f.upload.signal.aborted) toast(`${name} was not attached. ${err.message}`, { bad: true });
       this.#files = this.#files.filter((o) => o !== f);
     }
     this.#drawFiles();
+    if (this.#waits && !this.#files.some((o) => o.upload)) this.#submit();
   }
 
   // #drawFiles shows the files of the next message, which an edited one is not.
