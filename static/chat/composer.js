@@ -51,6 +51,7 @@ export class Composer {
   // edit lets the person change a message that was sent; sent(text) sends it.
   edit(text, sent) {
     if (!this.#edits) this.#draft = this.text.value;
+    this.#waits = false; // what is edited is not sent when files of the draft are there
     this.#edits = sent;
     this.text.value = text;
     this.hint.replaceChildren("Editing a message: it is sent in a new conversation. ", h("button", { type: "button", class: "link", click: () => {

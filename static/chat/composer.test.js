@@ -92,6 +92,19 @@ test("a message waits for its files, and one that does not arrive can be removed
   assert.deepEqual([sent.length, sent[0].text, sent[0].files.map((f) => f.name)], [1, "read these", ["b.txt"]]);
 });
 
+test("an edit that is begun while a message waits for its files is not sent with them", async () => {
+  const { c, sent, says } = writer();
+  const puts = [];
+  globalThis.fetch = () => new Promise((resolve) => puts.push(resolve));
+  c.element.dispatchEvent(Object.assign(new Event("drop"), { dataTransfer: { files: [{ name: "a.txt", type: "text/plain", size: 1 }] } }));
+  says("read it");
+  const edits = [];
+  c.edit("old", async (text) => edits.push(text));
+  puts[0]({ ok: true });
+  await settled();
+  assert.deepEqual([edits, sent.length, c.text.value], [[], 0, "old"]);
+});
+
 test("comments go with the next message, and come back when it is not taken", async () => {
   const { c, sent, says } = writer();
   c.comments.add({ path: "a.go", lines: [{ text: "+x", line: 3 }], text: "Why?" });
