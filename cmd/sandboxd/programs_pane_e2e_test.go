@@ -12,15 +12,22 @@ import (
 	"sandboxd/internal/acp/acptest"
 )
 
-// TestPrograms_InThePaneAnAgentIsLikeOurOwn has a person choose an agent that is a program in the sandbox, and do with it what the tests of
-// the chat do with sandboxd's own.
-func TestPrograms_InThePaneAnAgentIsLikeOurOwn(t *testing.T) {
-	t.Parallel()
+// newChatterWithScripted opens the chat of a sandbox that has the scripted agent.
+func newChatterWithScripted(t *testing.T) *chatter {
+	t.Helper()
 	w := newChatter(t)
 	w.server.hasScriptedAgent("lab")
 	w.keptOpen()
 	w.reloads()
 	w.sees("the agent among the others", `document.querySelector('[data-agent="scripted"] input')?.disabled === false`)
+	return w
+}
+
+// TestPrograms_InThePaneAnAgentIsLikeOurOwn has a person choose an agent that is a program in the sandbox, and do with it what the tests of
+// the chat do with sandboxd's own.
+func TestPrograms_InThePaneAnAgentIsLikeOurOwn(t *testing.T) {
+	t.Parallel()
+	w := newChatterWithScripted(t)
 	w.choosesTheScripted()
 	w.chooses("When the agent asks", "ask")
 	w.pictures("chat-program-chosen")
@@ -111,11 +118,7 @@ func TestPrograms_NeedNoModelOfOurOwn(t *testing.T) {
 // TestPrograms_OnAPhoneInTheDark allows, refuses and stops a program with a thumb.
 func TestPrograms_OnAPhoneInTheDark(t *testing.T) {
 	t.Parallel()
-	w := newChatter(t)
-	w.server.hasScriptedAgent("lab")
-	w.keptOpen()
-	w.reloads()
-	w.sees("the agent among the others", `document.querySelector('[data-agent="scripted"] input')?.disabled === false`)
+	w := newChatterWithScripted(t)
 	w.inTheDark()
 	w.runs("choose it", `document.querySelector('[data-agent="scripted"] input').click()`)
 	w.chooses("When the agent asks", "ask")

@@ -43,7 +43,7 @@ func (p Provider) mark(h http.Header) {
 }
 
 // wayInside makes the way to a provider in a sandbox. Each request has a connection of its own, so that the sandbox is kept awake for just as
-// long as the request takes. ctx is the request's: net/http has a way that nobody waits for any more made to its end.
+// long as the request takes. ctx is the request's: net/http has a connection made to its end also when its request is over.
 func (s *Service) wayInside(ctx context.Context, p Provider) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {

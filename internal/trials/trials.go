@@ -1,7 +1,7 @@
 // Package trials has several agents try the same: it sends one message to agents in clones of a sandbox, shows what each of them did, and
 // makes the sandbox as the clone is that a person keeps.
 //
-// It takes no snapshots, makes no sandboxes and knows no agents: the services for these do that. It serves nobody.
+// It takes no snapshots, makes no sandboxes and knows no agents: the services for these do that. It answers no requests.
 //
 // Invariant: what is being made, kept or deleted is stored first, so that a restart of sandboxd knows every clone and finishes it.
 package trials

@@ -238,7 +238,7 @@ func (r opens) ended(m acp.Message) {
 	}
 	var p acp.Prompted
 	if m.Err != nil {
-		r.problem = fault.New(fault.Unavailable, "%s could not go on: %s.", r.how.Name, m.Err.Text())
+		r.problem = fault.New(fault.Unavailable, "%s could not continue: %s.", r.how.Name, m.Err.Text())
 		return
 	}
 	_ = json.Unmarshal(m.Body, &p) // what has an unknown shape is left out

@@ -156,7 +156,7 @@ func (d *Driver) works(program string) bool {
 	return d.busy[id]
 }
 
-// Left ends the programs of a conversation that was deleted. In a sandbox that is at rest they are left to the next agent that begins there.
+// Left ends the programs of a conversation that was deleted. In a sandbox that is frozen or asleep they are left to the next agent that begins there.
 func (d *Driver) Left(ctx context.Context, c chat.Conversation) error {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
