@@ -87,9 +87,10 @@ func (p *person) pushes(within, name string) {
 	p.runs("press "+name, button+`.click()`)
 }
 
-// chooses picks an option of a select by its text or value.
+// chooses picks an option of a select by its value, once the select is enabled.
 func (p *person) chooses(label, value string) {
 	p.t.Helper()
+	p.sees("that "+value+" can be chosen", fmt.Sprintf(`document.querySelector('sandbox-chat select[aria-label=%q]')?.disabled === false`, label))
 	p.runs("choose "+value, fmt.Sprintf(`const s = document.querySelector('sandbox-chat select[aria-label=%q]'); s.value = %q; s.dispatchEvent(new Event("change", {bubbles: true}))`, label, value))
 }
 

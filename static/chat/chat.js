@@ -37,6 +37,8 @@ export class Chat {
   #id = "";
   #all = [];
   #showing = 0; // counts what was to be shown: what is loaded for an earlier one is not shown any more
+  #begun = false; // a conversation is shown, or a new one: until then there is nothing to choose for
+  #beginning; // resolves then
   #loading = false; // the page before
   #wanted = {}; // the model and the mode that were chosen for a conversation that has not begun
   #unsent = { key: "", id: "" }; // the last message whose answer has not come, and its name
@@ -68,7 +70,8 @@ export class Chat {
     this.#grown.observe(this.list);
     this.#seen.observe(root);
     document.addEventListener("visibilitychange", this.#look);
-    this.#start();
+    this.#beginning = this.#start();
+    this.#frame();
   }
 
   // dispose ends what the chat does. It cannot be used after that.
@@ -136,6 +139,7 @@ export class Chat {
   async #start() {
     const all = await this.#load(async () => (this.#all = await this.api.list()));
     if (all) return this.#first(sessionStorage.getItem(this.#key));
+    if (all === null) return this.#new(); // the server says what is wrong when that is sent
     return this.#frame();
   }
 
@@ -185,6 +189,7 @@ export class Chat {
   // #clear takes what is shown of another conversation away: its buttons would act in this one.
   #clear(id) {
     this.#leave();
+    this.#begun = true;
     this.#id = id;
     this.#wanted = {};
     this.#look();
@@ -306,6 +311,7 @@ export class Chat {
     const names = model && !this.names.includes(model) ? [model, ...this.names] : this.names;
     redraw(this.model, names, () => names.map((n) => h("option", { value: n }, n)));
     this.model.value = model;
+    this.model.disabled = this.mode.disabled = !this.#begun;
     this.model.parentElement.hidden = !names.length || !isOwn(this.#agent);
     this.agents.models = this.names.length > 0;
     this.mode.value = c?.mode ?? this.#wanted.mode ?? "risky";
@@ -315,7 +321,7 @@ export class Chat {
     this.used.title = c ? usageTitle(c.used) : "";
     const busy = c?.state === "working" || c?.state === "asking";
     this.composer.busy(busy);
-    redraw(this.foot, [this.#id, c?.state, c?.problem, this.#empty, this.names.length > 0, c?.agent], () => this.#footer(c, busy));
+    redraw(this.foot, [this.#id, c?.state, c?.problem, this.#begun, this.#empty, this.names.length > 0, c?.agent], () => this.#footer(c, busy));
     this.waiting.dataset.caption = busy ? "Sent when the agent is done:" : "Waits for your next message:";
     redraw(this.waiting, [this.#id, busy, this.#model.queue.map((q) => [q.id, q.text, q.files?.length])], () => this.#model.queue.map((q, i) => this.#waitingItem(q, i, busy)));
     this.root.dataset.chatState = c?.state ?? "";
@@ -337,7 +343,7 @@ export class Chat {
   }
 
   #footer(c, busy) {
-    if (this.#id && !c) return [h("div", { class: "chat-welcome", role: "status" }, "Loading…")];
+    if (!this.#begun || (this.#id && !c)) return [h("div", { class: "chat-welcome", role: "status" }, "Loading…")];
     if (this.#empty) return [this.#welcome()];
     if (busy && c.state === "working") return [h("p", { class: "chat-working", role: "status" }, icon("state-busy"), "Working…")];
     if (c?.state === "failed") {
@@ -371,6 +377,7 @@ export class Chat {
   // #send sends a message. One whose answer was lost has the same name when it is sent again: it is the same message.
   async #send(message, model = "") {
     const sent = await this.#do(async () => {
+      if (!this.#begun) await this.#beginning;
       const id = this.#id || (await this.#create(model));
       const key = JSON.stringify([id, message]);
       if (this.#unsent.key !== key) this.#unsent = { key, id: newID() };

@@ -208,3 +208,20 @@ test("the mode that was chosen for a new conversation stays when the sandbox's s
   assert.equal(chat.mode.value, "ask");
   chat.dispose();
 });
+
+test("until the conversations are known nothing can be chosen, and a message waits for the conversation it is shown in", async () => {
+  let arrives;
+  answers["GET /"] = new Promise((done) => (arrives = done));
+  const chat = pane();
+  await settled();
+  assert.deepEqual([chat.mode.disabled, chat.model.disabled, chat.foot.textContent], [true, true, "Loading…"]);
+  chat.composer.text.value = "do it";
+  chat.composer.element.dispatchEvent(new Event("submit"));
+  await settled();
+  assert.deepEqual(asked.filter((a) => a.path.startsWith("POST")), []);
+  arrives({ conversations: [conversation("aa")] });
+  await settled();
+  assert.deepEqual([chat.mode.disabled, chat.model.disabled], [false, false]);
+  assert.deepEqual(asked.filter((a) => a.path.startsWith("POST")).map((a) => a.path), ["POST /aa/messages"]);
+  chat.dispose();
+});
