@@ -807,7 +807,7 @@ func PanePart(id string, p Pane) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case "work":
+		case "work", "copied":
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "<div class=\"pane-panel\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

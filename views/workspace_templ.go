@@ -27,11 +27,11 @@ type Workspace struct {
 	Preferences string // how the person has arranged it, as JSON for the page's script
 }
 
-// Pane is what a pane shows. Kind says which of the others counts.
+// Pane is what a pane shows. Kind says which of the others counts; a change of it redraws the pane.
 type Pane struct {
 	Label     string
 	State     string // of the sandbox
-	Kind      string // "terminals", "files", "editor", "chat", "work", "waits", "none", or the state of a sandbox that does not run; a change of it redraws the pane
+	Kind      string // "terminals", "files", "editor", "chat", "work", "copied" (the same, under terminals in view), "waits", "none", or a state of the sandbox
 	Terminals Terminals
 	Files     Files
 	Work      Work

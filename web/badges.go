@@ -16,14 +16,13 @@ const maxBadges = 6
 // badges are what matters of a sandbox beside its state: what its agent does, who else may use it, then what it offers. They come from memory.
 func (s *listHandlers) badges(box sandbox.Sandbox) []views.Badge {
 	list := slices.Concat(s.agentBadge(box), s.trials.tryBadge(box), s.openPorts(box))
-	usable := box.State == sandbox.Running || box.State.Resting() // using one that rests wakes it
-	if usable && s.cfg.Sandboxes.OffersIDE(box) {
+	if usable(box) && s.cfg.Sandboxes.OffersIDE(box) {
 		list = append(list, views.Badge{Icon: "code", Text: "VS Code", Title: "Open VS Code", URL: s.cfg.Hosts.IDEURL(box.Name), Away: true})
 	}
 	if n := len(s.cfg.Sandboxes.Services(box)); n > 0 {
 		list = append(list, views.Badge{Icon: "server", Text: several(n, "service"), Title: "Services of " + box.Name, URL: servicesURL(box.Name)})
 	}
-	if usable {
+	if usable(box) {
 		for _, p := range s.workspace.templateOf(box.Spec).Ports {
 			url := s.cfg.Hosts.PortURL(box.Name, p.Number)
 			list = append(list, views.Badge{Icon: "globe", Text: cmp.Or(p.Title, "Port"), Port: strconv.Itoa(p.Number), Title: url, URL: url, Away: true})

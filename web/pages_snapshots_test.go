@@ -130,8 +130,9 @@ func TestSnapshotsPage_OneIsTakenNamedAndDeleted(t *testing.T) {
 		return strings.Contains(textOf(v.need("#snapshots")), "Being taken") && hasAttr(in(v.need("#snapshots-take"), "button"), "disabled") &&
 			strings.Contains(textOf(v.need("#snapshots-state")), "Being copied")
 	})
-	if text := textOf(s.get("ada", "/sandboxes/lab").need("#work")); !strings.Contains(text, "Being copied") || !strings.Contains(text, "Snapshots") {
-		t.Errorf("the workspace says %q", text)
+	page := s.get("ada", "/sandboxes/lab")
+	if text, kind := textOf(page.need("#work")), attr(page.need("#pane-terminal"), "data-kind"); !strings.Contains(text, "Being copied") || !strings.Contains(text, "Snapshots") || kind != "copied" {
+		t.Errorf("the workspace says %q in a pane of the kind %q", text, kind)
 	}
 	again = s.post("ada", "/sandboxes/lab/snapshots", fields("name", "another"), "HX-Request", "true").is(http.StatusConflict)
 	if !strings.Contains(textOf(again.need(".sheet")), "Another snapshot of lab is being made") {

@@ -172,9 +172,18 @@ func sameURL(box sandbox.Sandbox, path string) string {
 	return sandboxURL(box.Name) + path + "?sandbox_id=" + box.ID
 }
 
+// usable reports whether links into a sandbox lead anywhere: use wakes one that rests, and waits for one that is being copied.
+func usable(box sandbox.Sandbox) bool {
+	state := box.State
+	if state == sandbox.Capturing {
+		state = box.CutOff
+	}
+	return state == sandbox.Running || state.Resting()
+}
+
 // quickLinks are the links into a sandbox that can be used now.
 func (s *workspaceHandlers) quickLinks(box sandbox.Sandbox, t catalog.Template) []views.Link {
-	if box.State != sandbox.Running && !box.State.Resting() { // using one that rests wakes it
+	if !usable(box) {
 		return nil
 	}
 	title := s.cfg.Hosts.TerminalURL(box.Name)
@@ -242,12 +251,12 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	if at := slices.Index(a.More, rest); at >= 0 {
 		a.More = slices.Replace(a.More, at, at+1, p.settingActs(box, rest)...)
 	}
-	usable := box.State == sandbox.Running || box.State.Resting()
+	settled := box.State == sandbox.Running || box.State.Resting()
 	switch {
-	case usable && inside:
+	case settled && inside:
 		code := views.Action{Icon: "code", Text: "VS Code…", URL: sameURL(box, "/vscode"), Sheet: true}
 		a.More = slices.Insert(a.More, slices.Index(a.More, rest), code)
-	case usable: // the list opens; its menu does the rest
+	case settled: // the list opens; its menu does the rest
 		a.First, a.More = open, slices.Insert(a.More, 0, a.First)
 	}
 	return a

@@ -76,6 +76,8 @@ func (s *workspaceHandlers) terminalPane(ctx context.Context, h access.Handle, p
 		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
 			Path: sandboxURL(box.Name) + "/terminals/", Box: box.ID, Names: s.tabNames(ctx, h), Labels: labelsText(s.commands.tabLabels(ctx, box)),
 		}}
+	case box.State == sandbox.Capturing && box.CutOff == sandbox.Running && !s.backups.making(box.ID) && !s.updates.under(box):
+		return views.Pane{Kind: "copied", Work: s.work(box, p)} // terminals that are in view stay there
 	case still(box.State):
 		return views.Pane{Kind: string(box.State), Screen: lastScreen(s.lastView(ctx, box))}
 	}

@@ -55,6 +55,7 @@ func TestChat_TheDemonstrationNeedsNoProvider(t *testing.T) {
 func TestChat_AsksBeforeItActs(t *testing.T) {
 	t.Parallel()
 	w := newChatter(t)
+	w.sees("the terminal", `(globalThis.terminals = document.querySelector("sandbox-terminals")) !== null`)
 	w.chooses("When the agent asks", "ask")
 	w.provider.Play(
 		gatewaytest.Script{Text: "I write a program.", Calls: use("write_file", map[string]any{"path": "count.sh", "content": "for i in 1 2 3; do echo number $i; done\n"})},
@@ -69,6 +70,8 @@ func TestChat_AsksBeforeItActs(t *testing.T) {
 	w.pushes(".chat-question.asks", "Allow")
 	w.sees("the answer", chatIdle+` && document.querySelector(".chat-text strong")?.textContent === "three"`)
 	w.sees("the output", `[...document.querySelectorAll(".chat-output")].some((o) => o.textContent.includes("number 3"))`)
+	w.sees("a checkpoint", `document.querySelector(".chat-checkpoint")?.checkVisibility() === true`)
+	w.sees("the terminal that was there before it", `terminals.isConnected && terminals === document.querySelector("sandbox-terminals")`)
 	w.provider.Play(
 		gatewaytest.Script{Text: "I delete all.", Calls: use("run_command", map[string]any{"command": "rm -rf ~/count.sh"})},
 		gatewaytest.Script{Text: "Then I leave it."},

@@ -42,7 +42,7 @@ export function neighbour(names, name) {
 }
 
 // keepsTerminals says whether the terminals stay in the page when their pane becomes one of that kind: while the sandbox is
-// asleep, and while it is being woken from a terminal.
+// asleep or is copied for a snapshot, and while it is being woken from a terminal.
 export function keepsTerminals(kind, rests) {
-  return ["terminals", "frozen", "sleeping", "asleep"].includes(kind) || (kind === "work" && rests);
+  return ["terminals", "copied", "frozen", "sleeping", "asleep"].includes(kind) || (kind === "work" && rests);
 }

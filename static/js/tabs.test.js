@@ -37,8 +37,8 @@ test("tabs are labelled by number and title", () => {
   assert.equal(tabNameOf("3", "bash"), "3: bash");
 });
 
-test("terminals stay while their sandbox sleeps and wakes, and go when it is stopped", () => {
-  for (const kind of ["terminals", "frozen", "sleeping", "asleep"]) assert.ok(keepsTerminals(kind, false), kind);
+test("terminals stay while their sandbox is copied, sleeps and wakes, and go when it is stopped", () => {
+  for (const kind of ["terminals", "copied", "frozen", "sleeping", "asleep"]) assert.ok(keepsTerminals(kind, false), kind);
   for (const kind of ["stopped", "failed", "deleted", undefined]) assert.ok(!keepsTerminals(kind, true), kind);
   assert.ok(keepsTerminals("work", true));
   assert.ok(!keepsTerminals("work", false));
