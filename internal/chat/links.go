@@ -22,8 +22,9 @@ type Link struct {
 
 // LinkStore keeps links. Of a secret it knows the hash alone. Implementations pass chattest.LinkContract. Safe for concurrent use.
 type LinkStore interface {
-	// PutLink adds a link. Kind: NotFound when its conversation, or who made it, is gone.
-	PutLink(ctx context.Context, l Link, hash [sha256.Size]byte) error
+	// PutLink adds a link, unless its conversation has most of them already. Kinds: NotFound when its conversation, or who made it, is gone;
+	// Conflict when there are too many.
+	PutLink(ctx context.Context, l Link, hash [sha256.Size]byte, most int) error
 	// Links gives those of a conversation, the oldest first.
 	Links(ctx context.Context, conversation string) ([]Link, error)
 	// LinkBy gives the link whose secret has a hash. Kind: NotFound.
@@ -61,13 +62,6 @@ func (s *Links) Make(ctx context.Context, conversation, by string, ttl time.Dura
 	if ttl != 0 && (ttl < MinLinkTTL || ttl > MaxLinkTTL) {
 		return l, "", fault.Field("ttl", "A link lasts from 1m to 365d, or has no end.")
 	}
-	have, err := s.Of(ctx, conversation)
-	if err != nil {
-		return l, "", err
-	}
-	if len(have) >= MaxLinks {
-		return l, "", fault.New(fault.Conflict, "The conversation has %d links already. Revoke one of them first.", MaxLinks)
-	}
 	var b [sha256.Size]byte
 	rand.Read(b[:]) // never fails since Go 1.24
 	l = Link{ID: sandbox.NewID(), Conversation: conversation, By: by, Created: s.now().UTC().Truncate(time.Microsecond)}
@@ -77,7 +71,7 @@ func (s *Links) Make(ctx context.Context, conversation, by string, ttl time.Dura
 	if err := s.store.DropLinks(ctx, s.now()); err != nil {
 		return l, "", err
 	}
-	return l, base64.RawURLEncoding.EncodeToString(b[:]), s.store.PutLink(ctx, l, sha256.Sum256(b[:]))
+	return l, base64.RawURLEncoding.EncodeToString(b[:]), s.store.PutLink(ctx, l, sha256.Sum256(b[:]), MaxLinks)
 }
 
 // Of gives the links of a conversation that are good, the oldest first.
@@ -107,6 +101,11 @@ func (s *Links) Open(ctx context.Context, secret string) (Link, error) {
 		return Link{}, ErrNoLink
 	}
 	return l, err
+}
+
+// ErrManyLinks is what a LinkStore answers when a conversation has as many links as it may.
+func ErrManyLinks(most int) error {
+	return fault.New(fault.Conflict, "The conversation has %d links already. Revoke one of them first.", most)
 }
 
 // ErrNoLink says that a link is not good.

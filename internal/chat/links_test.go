@@ -2,6 +2,8 @@ package chat_test
 
 import (
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,13 +58,21 @@ func TestLinks_AreBounded(t *testing.T) {
 			t.Errorf("%v: %v", ttl, err)
 		}
 	}
-	for range chat.MaxLinks {
-		if _, _, err := s.Make(t.Context(), "c1", "ada", 0); err != nil {
-			t.Fatal(err)
-		}
+	var made, refused atomic.Int32
+	var making sync.WaitGroup
+	for range chat.MaxLinks + 5 {
+		making.Go(func() {
+			switch _, _, err := s.Make(t.Context(), "c1", "ada", 0); {
+			case err == nil:
+				made.Add(1)
+			case fault.Is(err, fault.Conflict):
+				refused.Add(1)
+			}
+		})
 	}
-	if _, _, err := s.Make(t.Context(), "c1", "ada", 0); !fault.Is(err, fault.Conflict) {
-		t.Errorf("one more: %v", err)
+	making.Wait()
+	if made.Load() != chat.MaxLinks || refused.Load() != 5 {
+		t.Errorf("of %d at once %d are made and %d refused", chat.MaxLinks+5, made.Load(), refused.Load())
 	}
 	if _, _, err := s.Make(t.Context(), "c2", "ada", 0); err != nil {
 		t.Errorf("of another conversation: %v", err)

@@ -23,8 +23,15 @@ func scanLink(r row) (l chat.Link, err error) {
 }
 
 // PutLink implements chat.LinkStore.
-func (s *Chat) PutLink(ctx context.Context, l chat.Link, hash [sha256.Size]byte) error {
+func (s *Chat) PutLink(ctx context.Context, l chat.Link, hash [sha256.Size]byte, most int) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var have int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM conversation_links WHERE conversation = ?`, l.Conversation).Scan(&have); err != nil {
+			return err
+		}
+		if have >= most {
+			return chat.ErrManyLinks(most)
+		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO conversation_links (`+linkColumns+`, hash) VALUES (?,?,?,?,?,?)`,
 			l.ID, l.Conversation, l.By, stamp(l.Created), stampOrNull(l.Expires), hash[:])
 		if orphan(err) {

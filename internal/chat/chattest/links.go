@@ -28,11 +28,20 @@ var _ chat.LinkStore = (*Links)(nil)
 var errNoLink = fault.New(fault.NotFound, "There is no such link.")
 
 // PutLink implements chat.LinkStore. The conversation "gone" is none.
-func (s *Links) PutLink(_ context.Context, l chat.Link, hash [sha256.Size]byte) error {
+func (s *Links) PutLink(_ context.Context, l chat.Link, hash [sha256.Size]byte, most int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.Conversation == "gone" {
 		return errNoLink
+	}
+	have := 0
+	for _, o := range s.all {
+		if o.Conversation == l.Conversation {
+			have++
+		}
+	}
+	if have >= most {
+		return chat.ErrManyLinks(most)
 	}
 	s.all = append(s.all, storedLink{l, hash})
 	return nil
@@ -93,10 +102,13 @@ func LinkContract(t *testing.T, s chat.LinkStore, conversation, user string) {
 	hash := func(name string) [sha256.Size]byte { return sha256.Sum256([]byte(name)) }
 	one := chat.Link{ID: "l1", Conversation: conversation, By: user, Created: at}
 	two := chat.Link{ID: "l2", Conversation: conversation, By: user, Created: at.Add(time.Second), Expires: at.Add(time.Hour)}
-	ok(t, s.PutLink(ctx, one, hash("one")))
-	ok(t, s.PutLink(ctx, two, hash("two")))
-	if err := s.PutLink(ctx, chat.Link{ID: "l3", Conversation: "gone", By: user, Created: at}, hash("three")); !fault.Is(err, fault.NotFound) {
+	ok(t, s.PutLink(ctx, one, hash("one"), 2))
+	ok(t, s.PutLink(ctx, two, hash("two"), 2))
+	if err := s.PutLink(ctx, chat.Link{ID: "l3", Conversation: "gone", By: user, Created: at}, hash("three"), 2); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a link to a conversation that is gone: %v", err)
+	}
+	if err := s.PutLink(ctx, chat.Link{ID: "l4", Conversation: conversation, By: user, Created: at}, hash("four"), 2); !fault.Is(err, fault.Conflict) {
+		t.Errorf("one more than the most: %v", err)
 	}
 	list, err := s.Links(ctx, conversation)
 	ok(t, err)
