@@ -208,7 +208,7 @@ func (r *Runs) carryOut(l *live, x *running) {
 	var storing sync.WaitGroup
 	storing.Go(func() { r.store(ctx, l, kick) })
 	began := r.s.c.Now()
-	ran, err := r.r.Run(ctx, c, x.run, func(stream Field, s string) {
+	ran, err := r.guarded(ctx, c, x.run, func(stream Field, s string) {
 		l.change(func(l *live) { x.write(l, stream, s) })
 		select {
 		case kick <- struct{}{}:
@@ -223,6 +223,12 @@ func (r *Runs) carryOut(l *live, x *running) {
 	r.over(l, x, ran, err, r.s.c.Now().Sub(began))
 	r.s.settle(l)
 	l.change(func(l *live) { delete(l.runs, x.it.N) })
+}
+
+// guarded runs code, and turns a panic into an error as drive does.
+func (r *Runs) guarded(ctx context.Context, c Conversation, run Run, out func(Field, string)) (ran Ran, err error) {
+	defer r.s.recovers("a run of code panicked", c.ID, &err)
+	return r.r.Run(ctx, c, run, out)
 }
 
 // store stores what a run writes, from time to time.

@@ -13,7 +13,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// computer runs code: each line is "out TEXT", "err TEXT", "exit N", "wait" (for its end), or "fail".
+// computer runs code: each line is "out TEXT", "err TEXT", "exit N", "wait" (for its end), "panic", or "fail".
 type computer struct {
 	mu   sync.Mutex
 	runs []string // all code that was run
@@ -46,6 +46,8 @@ func (c *computer) Run(ctx context.Context, _ chat.Conversation, r chat.Run, out
 		case "wait":
 			<-ctx.Done()
 			return ran, ctx.Err()
+		case "panic":
+			panic("a mistake of the runner")
 		case "fail":
 			return ran, fault.New(fault.Unavailable, "The sandbox is gone.")
 		}
@@ -287,6 +289,16 @@ func TestRuns_OutputIsBoundedAndFailuresAreSaid(t *testing.T) {
 	}
 	if r := ran[0]; r.Status != "error" || r.Exit != nil || r.Problem != "The sandbox is gone." {
 		t.Errorf("it ended as %+v", r)
+	}
+}
+
+func TestRuns_APanicEndsTheRunAlone(t *testing.T) {
+	w := newWorld(t)
+	runs, _ := w.runner()
+	w.code("panic")
+	w.starts(runs, chat.Run{ID: "r1", Item: 1})
+	if _, ran := w.ran(1); ran[0].Status != "error" || !strings.Contains(ran[0].Problem, "The log has the details") {
+		t.Errorf("it ended as %+v", ran[0])
 	}
 }
 

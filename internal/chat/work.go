@@ -205,17 +205,20 @@ func (s *Service) run(l *live, t *Turn) error {
 
 // drive turns a panic into an error: one bad turn must not take the server and all its sandboxes down, again at each start.
 func (s *Service) drive(ctx context.Context, c Conversation, t *Turn) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.c.Log.Error("an agent's turn panicked", "conversation", c.ID, "panic", p, "stack", string(debug.Stack()))
-			err = fault.New(fault.Internal, "Something went wrong inside sandboxd. The log has the details.")
-		}
-	}()
+	defer s.recovers("an agent's turn panicked", c.ID, &err)
 	d, err := s.c.Drivers(c.Agent)
 	if err != nil {
 		return err
 	}
 	return d.Turn(ctx, t)
+}
+
+// recovers is deferred: it makes a panic an error, and logs it.
+func (s *Service) recovers(what, conversation string, err *error) {
+	if p := recover(); p != nil {
+		s.c.Log.Error(what, "conversation", conversation, "panic", p, "stack", string(debug.Stack()))
+		*err = fault.New(fault.Internal, "Something went wrong inside sandboxd. The log has the details.")
+	}
 }
 
 // settle stores how a turn has ended. While the store refuses it tries again: else the conversation would seem to work until the next start.
