@@ -243,7 +243,7 @@ func (c configured) keyRefused(status int) *problem {
 	if c.key == "" {
 		return refuse(http.StatusForbidden, "The model provider %q wants a key (status %d), and none is configured. %s", c.Name, status, c.mend("set"))
 	}
-	return refuse(http.StatusForbidden, "The model provider %q refused its key (status %d). %s", c.Name, status, c.mend("replace"))
+	return refuse(http.StatusForbidden, "The model provider %q refused its key (status %d). Check the key. %s", c.Name, status, c.mend("replace"))
 }
 
 // censored gives a text for people without the keys of providers.

@@ -25,6 +25,9 @@ func Refusal(status int, body []byte, wait time.Duration) *agent.ModelError {
 	message := fmt.Sprintf("%s (%d).", words, status)
 	if said = text.Excerpt(said, maxSaid); said != "" {
 		message = fmt.Sprintf("%s (%d): %s", words, status, said)
+		if code == agent.Unauthorized { // the gateway says it in whole sentences, with the provider's own status
+			message = said
+		}
 		if !strings.HasSuffix(message, ".") && !strings.HasSuffix(message, "…") {
 			message += "."
 		}
