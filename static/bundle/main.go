@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"sandboxd/static"
 )
@@ -66,7 +64,7 @@ func run(folder string) error {
 // write writes files, their compressed forms and the manifest to dist, and removes files of earlier runs.
 func write(dist string, files map[string][]byte, manifest []byte) error {
 	keep := map[string]bool{".keep": true, static.Manifest: true}
-	var report []string
+	raw, small := 0, 0
 	for name, body := range files {
 		forms, err := compressed(name, body)
 		if err != nil {
@@ -78,13 +76,12 @@ func write(dist string, files map[string][]byte, manifest []byte) error {
 				return err
 			}
 		}
-		report = append(report, fmt.Sprintf("%-32s %7d bytes, %6d compressed", name, len(body), smallest(forms)))
+		raw, small = raw+len(body), small+smallest(forms)
 	}
 	if err := os.WriteFile(filepath.Join(dist, static.Manifest), append(manifest, '\n'), 0o644); err != nil {
 		return err
 	}
-	slices.Sort(report)
-	fmt.Println(strings.Join(report, "\n"))
+	fmt.Printf("%d files for the browser: %d kB, compressed %d kB\n", len(files), raw/1000, small/1000)
 	return sweep(dist, keep)
 }
 
