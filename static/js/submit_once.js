@@ -35,9 +35,10 @@ document.addEventListener(
       event.stopPropagation();
       return;
     }
-    if (form.dataset.confirm && !confirm(form.dataset.confirm)) {
+    if (form.dataset.confirm) {
       event.preventDefault();
       event.stopPropagation();
+      import("./confirm_form.js").then((m) => m.ask(form, event.submitter)).catch(() => location.reload()); // it is not there after an update
       return;
     }
     if (form.dataset.once !== undefined) disable(form, event.submitter);

@@ -32,6 +32,14 @@ test("a form can be sent again once it was answered", () => {
   assert.ok(submitted(rule));
 });
 
+test("a form with a question is not sent before that is answered", async () => {
+  const risky = form(false);
+  risky.dataset.confirm = "Turn off? It ends.";
+  const reloaded = new Promise((done) => (globalThis.location = { reload: done })); // this document can show no dialog
+  assert.ok(!submitted(risky));
+  await reloaded;
+});
+
 test("other forms are sent as often as one likes", () => {
   const search = form(false);
   assert.ok(submitted(search));
