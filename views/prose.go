@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Block is a paragraph, heading, list or code of a README. Kind is "h2", "h3", "h4", "p", "ul", "ol" or "pre".
+// Block is a paragraph, heading, list or code of a README, or of what an agent says. Kind is "h2", "h3", "h4", "p", "ul", "ol" or "pre".
 type Block struct {
 	Kind  string
 	Text  string   // of "pre"

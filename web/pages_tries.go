@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +77,7 @@ func (s *trialHandlers) part(ctx context.Context, box sandbox.Sandbox, t trials.
 }
 
 func (s *trialHandlers) card(box sandbox.Sandbox, t trials.Trial, try trials.Try) views.TryCard {
-	c := views.TryCard{Name: try.Name, State: stateWordsOf(t, try), Problem: plainText(problemOfTry(try)), Words: linesOf(try.Words), Kept: keptName(t, try) != "" && try.Sandbox == t.Kept}
+	c := views.TryCard{Name: try.Name, State: stateWordsOf(t, try), Problem: plainText(problemOfTry(try)), Words: views.Prose(linesOf(try.Words)), Kept: keptName(t, try) != "" && try.Sandbox == t.Kept}
 	if try.Box.ID != "" {
 		c.URL = sandboxURL(try.Name)
 		if try.Conversation.ID != "" {
@@ -88,8 +87,11 @@ func (s *trialHandlers) card(box sandbox.Sandbox, t trials.Trial, try trials.Try
 			c.Keep = triesURL(box, t.ID, "/keep") + "&try=" + try.Name
 		}
 	}
-	if cost := try.Conversation.Used.Cost; cost > 0 {
-		c.Cost = fmt.Sprintf("$%.4f", float64(cost)/1e6)
+	switch used := try.Conversation.Used; {
+	case used.Cost > 0:
+		c.Cost = costText(used.Cost)
+	case used.Unpriced:
+		c.Cost = noPrice
 	}
 	for _, f := range try.Files {
 		shown := views.TriedFile{Path: f.Path, Added: "+" + strconv.Itoa(f.Added), Removed: "−" + strconv.Itoa(f.Removed)}
