@@ -133,7 +133,7 @@ func (s *usageHandlers) fillUsage(ctx context.Context, r *request, v *views.Mode
 	v.Tables, v.Unknown, v.Budgets = tables.shown, tables.unknown, s.usageBudgets(scope, tables, now)
 	parts, err := s.cfg.Models.Usage(ctx, scope.query(from, to, shown.step, ""))
 	for _, u := range slices.Backward(parts) {
-		v.Rows = append(v.Rows, views.ModelUsageRow{Time: exactTime(u.From), Figures: usageFigures(u)})
+		v.Rows = append(v.Rows, views.ModelUsageRow{Time: exactTime(u.From), Figures: usageFigures(u, tables.unpriced)})
 	}
 	return err
 }
@@ -147,12 +147,12 @@ func (s *usageHandlers) usageSums(ctx context.Context, scope usageScope, now tim
 		title    string
 		from, to time.Time
 	}{{"Today", day, day.AddDate(0, 0, 1)}, {"This month", month, month.AddDate(0, 1, 0)}} {
-		found, err := s.cfg.Models.Usage(ctx, scope.query(of.from, of.to, 0, ""))
+		found, err := s.cfg.Models.Usage(ctx, scope.query(of.from, of.to, 0, "model"))
 		if err != nil {
 			return nil, err
 		}
 		u := sumOf(found)
-		sum := views.ModelSum{Title: of.title, Requests: grouped(u.Requests), Tokens: grouped(u.Tokens.Total()), Cost: costText(u.Cost)}
+		sum := views.ModelSum{Title: of.title, Requests: grouped(u.Requests), Tokens: grouped(u.Tokens.Total()), Cost: usageCost(u, !all(found, s.priced()))}
 		if u.Failed > 0 {
 			sum.Failed = grouped(u.Failed) + " failed"
 		}
@@ -180,9 +180,17 @@ func sumOf(list []gateway.Usage) (sum gateway.Usage) {
 
 func cachedOf(t gateway.Tokens) int64 { return t.CacheRead + t.CacheWrite }
 
-// usageFigures are the columns of a row, as the tables have them.
-func usageFigures(u gateway.Usage) []string {
-	return []string{grouped(u.Requests), grouped(u.Failed), grouped(u.Tokens.Input), grouped(u.Tokens.Output), grouped(cachedOf(u.Tokens)), costText(u.Cost)}
+// usageFigures are the columns of a row, as the tables have them. unpriced is as for usageCost.
+func usageFigures(u gateway.Usage, unpriced bool) []string {
+	return []string{grouped(u.Requests), grouped(u.Failed), grouped(u.Tokens.Input), grouped(u.Tokens.Output), grouped(cachedOf(u.Tokens)), usageCost(u, unpriced)}
+}
+
+// usageCost is what use has cost, or why that is not known. unpriced says that it may be of models whose price is not known.
+func usageCost(u gateway.Usage, unpriced bool) string {
+	if unpriced && u.Cost == 0 && u.Tokens.Total() > 0 {
+		return noPrice
+	}
+	return costText(u.Cost)
 }
 
 // costText writes millionths of a dollar: in cents, or with the digits that a smaller amount needs.

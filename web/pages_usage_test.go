@@ -52,7 +52,7 @@ func TestUsagePage_ShowsOnesOwnSumsBudgetsAndTables(t *testing.T) {
 	main := textOf(got.need("main"))
 	for _, want := range []string{
 		"Today", "1 failed", "1,260", "1,007 in, 203 out, 50 cached", "$0.00325", "Requests a day", "2 of 3", "Cost a day", "of $1.00", "lab: tokens a month", "1,260 of 1,500", "nearly spent",
-		"Begins anew in", "home-made", "price not known", "none: refused", "Not in the cost, as the price is not known: home-made.",
+		"Begins anew in", "home-made", "price not known", "no model reached", "no provider reached", "Not in the cost, as the price is not known: home-made.",
 	} {
 		if !strings.Contains(main, want) {
 			t.Errorf("no %q in %s", want, main)
@@ -71,6 +71,26 @@ func TestUsagePage_ShowsOnesOwnSumsBudgetsAndTables(t *testing.T) {
 	}
 	s.get("ada", "/usage?range=7y").is(http.StatusBadRequest)
 	s.get("ada", "/usage?user=bob").is(http.StatusBadRequest)
+}
+
+func TestUsagePage_SaysWhereAPriceIsNotKnown(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "lab", nil)
+	store := gatewaytest.NewStore()
+	fillCalls(t, store, someCalls("ada", s.users["ada"].ID, box.ID, "lab", stageTime.Add(-90*time.Minute))[1:]...) // none has a price
+	s.models(store)
+	got := s.get("ada", "/usage").is(http.StatusOK)
+	if text := textOf(got.need("main")); strings.Count(text, "$0.00") != 2 { // the call that reached no model, and no provider
+		t.Errorf("what has no price is free: %s", text)
+	}
+	for _, of := range []string{".usage-sums", ".usage-table", ".usage-parts"} {
+		if text := textOf(got.need(of)); !strings.Contains(text, noPrice) {
+			t.Errorf("%s says %s", of, text)
+		}
+	}
+	if text := textOf(s.get("ada", "/usage/calls").is(http.StatusOK).need("main")); !strings.Contains(text, noPrice) || strings.Contains(text, "$0.00") {
+		t.Errorf("the calls say %s", text)
+	}
 }
 
 func TestUsagePage_AdminsSeeAllAndChooseAUser(t *testing.T) {

@@ -23,10 +23,11 @@ const (
 
 // usageTables are what each model, sandbox, provider and user used, as tables and with what else the page makes of them.
 type usageTables struct {
-	shown   []views.ModelTable
-	unknown string          // a sentence about models whose price is not known, or ""
-	boxes   []gateway.Usage // by sandbox
-	users   []gateway.Usage // by user; none where only one is shown
+	shown    []views.ModelTable
+	unpriced bool            // of a model that was used the price is not known
+	unknown  string          // a sentence about models whose price is not known, or ""
+	boxes    []gateway.Usage // by sandbox
+	users    []gateway.Usage // by user; none where only one is shown
 }
 
 func (s *usageHandlers) usageTables(ctx context.Context, r *request, scope usageScope, from, to time.Time) (out usageTables, err error) {
@@ -45,11 +46,14 @@ func (s *usageHandlers) usageTables(ctx context.Context, r *request, scope usage
 	if err != nil {
 		return out, err
 	}
-	prices := s.cfg.Models.Prices()
-	priced := func(u gateway.Usage) bool { return u.Cost > 0 || u.Tokens.Total() == 0 || priceKnown(prices, u.Key) }
+	priced := s.priced()
+	out.unpriced = !all(models, priced)
 	user := r.query("user")
-	byModel := tableOf("by-model", "By model", "Model", models, func(u gateway.Usage) (string, string) {
-		return cmp.Or(u.Key, "none"), usageURL(callsPath, user, "model", u.Key)
+	byModel := tableOf("by-model", "By model", "Model", models, false, func(u gateway.Usage) (string, string) {
+		if u.Key == "" {
+			return "no model reached", ""
+		}
+		return u.Key, usageURL(callsPath, user, "model", u.Key)
 	})
 	for i, u := range models[:len(byModel.Rows)] {
 		if !priced(u) {
@@ -59,31 +63,42 @@ func (s *usageHandlers) usageTables(ctx context.Context, r *request, scope usage
 	out.unknown = unknownPrices(slices.DeleteFunc(slices.Clone(models), priced))
 	out.shown = []views.ModelTable{
 		byModel,
-		tableOf("by-sandbox", "By sandbox", "Sandbox", out.boxes, func(u gateway.Usage) (string, string) {
+		tableOf("by-sandbox", "By sandbox", "Sandbox", out.boxes, out.unpriced, func(u gateway.Usage) (string, string) {
 			if u.Key == "" {
 				return "from outside, with a token", ""
 			}
 			return cmp.Or(u.Label, u.Key), usageURL(callsPath, user, "sandbox", cmp.Or(u.Label, u.Key))
 		}),
-		tableOf("by-provider", "By provider", "Provider", providers, func(u gateway.Usage) (string, string) { return cmp.Or(u.Key, "none: refused"), "" }),
-		tableOf("by-user", "By user", "User", out.users, func(u gateway.Usage) (string, string) {
+		tableOf("by-provider", "By provider", "Provider", providers, out.unpriced, func(u gateway.Usage) (string, string) { return cmp.Or(u.Key, "no provider reached"), "" }),
+		tableOf("by-user", "By user", "User", out.users, out.unpriced, func(u gateway.Usage) (string, string) {
 			return cmp.Or(u.Label, u.Key), usageURL(usagePath, u.Label, "range", r.query("range"))
 		}),
 	}
 	return out, nil
 }
 
-// tableOf makes a table of the most used. called gives the name of a row, and where it leads.
-func tableOf(id, title, what string, list []gateway.Usage, called func(gateway.Usage) (name, url string)) views.ModelTable {
+// tableOf makes a table of the most used. unpriced is as for usageCost; called gives the name of a row, and where it leads.
+func tableOf(id, title, what string, list []gateway.Usage, unpriced bool, called func(gateway.Usage) (name, url string)) views.ModelTable {
 	t := views.ModelTable{ID: id, Title: title, What: what}
 	for _, u := range list[:min(len(list), mostInTable)] {
 		name, url := called(u)
-		t.Rows = append(t.Rows, views.ModelTableRow{Name: name, URL: url, Figures: usageFigures(u)})
+		t.Rows = append(t.Rows, views.ModelTableRow{Name: name, URL: url, Figures: usageFigures(u, unpriced)})
 	}
 	if n := len(list) - mostInTable; n > 0 {
 		t.More = amount(int64(n), "more with less use", "more with less use") + "."
 	}
 	return t
+}
+
+// priced gives what reports whether the cost of a model's use is known.
+func (s *usageHandlers) priced() func(gateway.Usage) bool {
+	prices := s.cfg.Models.Prices()
+	return func(u gateway.Usage) bool { return u.Cost > 0 || u.Tokens.Total() == 0 || priceKnown(prices, u.Key) }
+}
+
+// all reports whether is is true of all of a list.
+func all(list []gateway.Usage, is func(gateway.Usage) bool) bool {
+	return !slices.ContainsFunc(list, func(u gateway.Usage) bool { return !is(u) })
 }
 
 // priceKnown reports whether a model has a price, by its name or by the last part of it.

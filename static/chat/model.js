@@ -85,13 +85,14 @@ export function usageText(used) {
   const tokens = used.input_tokens + used.cached_tokens + used.output_tokens;
   if (tokens) parts.push(`${shortNumber(tokens)} tokens`);
   if (used.cost_usd) parts.push(`$${used.cost_usd.toFixed(used.cost_usd < 1 ? 3 : 2)}`);
+  else if (used.unpriced && tokens) parts.push("price not known");
   return parts.join(" · ");
 }
 
 // usageTitle says more of it.
 export function usageTitle(used) {
   const context = used.context_window ? `${shortNumber(used.context_tokens)} of ${shortNumber(used.context_window)} tokens in context` : "";
-  const cost = !used.unpriced ? "" : used.cost_usd ? "some of it has no price, and is not in the cost" : "no price";
+  const cost = !used.unpriced ? "" : used.cost_usd ? "the price of some of it is not known, and it is not in the cost" : "";
   return [context, cost].filter(Boolean).join(" · ");
 }
 

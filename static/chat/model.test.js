@@ -38,8 +38,9 @@ test("numbers are short", () => {
   assert.equal(usageText({ input_tokens: 1000, cached_tokens: 0, output_tokens: 500, cost_usd: 0.0123, context_tokens: 50, context_window: 200 }), "25% of context · 1.5k tokens · $0.012");
   assert.equal(usageText({ input_tokens: 0, cached_tokens: 0, output_tokens: 0, cost_usd: 0 }), "");
   assert.equal(usageText({ input_tokens: 20000, cached_tokens: 0, output_tokens: 0, cost_usd: 0, context_tokens: 12345, context_window: 0 }), "12k in context · 20k tokens");
-  assert.equal(usageTitle({ cost_usd: 0, unpriced: true, context_tokens: 12345, context_window: 0 }), "no price");
-  assert.equal(usageTitle({ cost_usd: 1, unpriced: true, context_tokens: 50000, context_window: 200000 }), "50k of 200k tokens in context · some of it has no price, and is not in the cost");
+  assert.equal(usageTitle({ cost_usd: 0, unpriced: true, context_tokens: 12345, context_window: 0 }), "");
+  assert.equal(usageText({ input_tokens: 20000, cached_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: true }), "20k tokens · price not known");
+  assert.equal(usageTitle({ cost_usd: 1, unpriced: true, context_tokens: 50000, context_window: 200000 }), "50k of 200k tokens in context · the price of some of it is not known, and it is not in the cost");
   assert.equal(usageTitle({ cost_usd: 1, unpriced: false, context_tokens: 0, context_window: 0 }), "");
 });
 
