@@ -16,7 +16,7 @@ type Shared struct {
 	Icon       string
 }
 
-// SharedPage is empty until its script has asked for the conversation. It names nothing of the server.
+// SharedPage is empty until its script has asked for the conversation. It names nothing of this server.
 func SharedPage(s Shared) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -19,10 +19,11 @@ class Reader {
   constructor(root) {
     this.title = h("h1", {}, "Shared conversation");
     this.state = h("p", { class: "quiet", role: "status" });
+    this.from = h("p", { class: "quiet small" }, "Shared from sandboxd");
     this.more = h("button", { type: "button", class: "button low", hidden: true, click: () => this.#earlier() }, "Show earlier messages");
     const items = h("div", { class: "chat-items" });
     this.items = new Items(items, document.scrollingElement, null);
-    root.replaceChildren(h("header", { class: "reader-head" }, this.title, this.state), this.more, items);
+    root.replaceChildren(h("header", { class: "reader-head" }, this.title, this.state, this.from), this.more, items);
     root.dataset.state = "loading";
     this.root = root;
     this.#run();
@@ -60,10 +61,17 @@ class Reader {
       this.#before(first);
     } else for (const item of items) if (item.n >= this.#first) this.items.show(item);
     this.#rev = rev;
+    this.#dated(items);
     this.title.textContent = title || "Shared conversation";
     document.title = this.title.textContent;
     this.#says({ working: "The agent is working…", asking: "The agent waits for an answer." }[state] ?? "Read only");
     this.root.dataset.state = state;
+  }
+
+  // #dated says when what is shown was last added to.
+  #dated(items) {
+    const last = items.reduce((a, { at = "" }) => (at > a ? at : a), "");
+    if (last) this.from.replaceChildren("Shared from sandboxd · ", h("time", { datetime: last }, new Date(last).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })));
   }
 
   // #says tells the state, once: a screen reader reads it each time.

@@ -3,7 +3,7 @@ import { button, h, icon } from "../js/dom.js";
 import { copy } from "../js/clipboard.js";
 import { closeButton, modal } from "../files/dialog.js";
 
-const lengths = { "24h": "1 day", "7d": "7 days", "30d": "30 days", never: "No end" };
+const lengths = { "24h": "1 day", "7d": "7 days", "30d": "30 days", never: "Never expires" };
 
 // share shows the links of a conversation until its dialog is closed. api is a Conversations; fail(err) says what went wrong.
 export function share(api, id, fail) {
@@ -14,7 +14,7 @@ export function share(api, id, fail) {
 
   const draw = async () => {
     const { links } = await api.links(id);
-    list.replaceChildren(...links.map((l) => h("li", {}, h("span", {}, `Made ${when(l.created_at)} · ${l.expires_at ? `works until ${when(l.expires_at)}` : "no end"}`),
+    list.replaceChildren(...links.map((l) => h("li", {}, h("span", {}, `Made ${when(l.created_at)} · ${l.expires_at ? `works until ${when(l.expires_at)}` : "never expires"}`),
       button("", "", () => trying(async () => {
         await api.revokeLink(id, l.id);
         made.replaceChildren();
