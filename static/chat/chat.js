@@ -321,6 +321,7 @@ export class Chat {
     this.used.title = c ? usageTitle(c.used) : "";
     const busy = c?.state === "working" || c?.state === "asking";
     this.composer.busy(busy);
+    this.shown.busy(busy);
     redraw(this.foot, [this.#id, c?.state, c?.problem, this.#begun, this.#empty, this.names.length > 0, c?.agent], () => this.#footer(c, busy));
     this.waiting.dataset.caption = busy ? "Sent when the agent is done:" : "Waits for your next message:";
     redraw(this.waiting, [this.#id, busy, this.#model.queue.map((q) => [q.id, q.text, q.files?.length])], () => this.#model.queue.map((q, i) => this.#waitingItem(q, i, busy)));

@@ -40,6 +40,20 @@ export function quote(comments) {
   return comments.map(({ place, lines, text }) => [`\`${place.replaceAll("`", "'")}\``, ...lines.map((l) => `> ${l}`), "", text].join("\n")).join("\n\n");
 }
 
+// quotesOf reads a message that may have comments in it: {place, lines} for the lines that one is about, {text} for what is written beside them.
+export function quotesOf(message) {
+  const parts = [];
+  const write = (text) => text && parts.push({ text });
+  let at = 0;
+  for (const m of message.matchAll(/^`([^`\n]+)`\n((?:> .*(?:\n|$))+)\n?/gm)) {
+    write(message.slice(at, m.index).trimEnd());
+    parts.push({ place: m[1], lines: m[2].trimEnd().split("\n").map((l) => l.slice(2)) });
+    at = m.index + m[0].length;
+  }
+  write(message.slice(at));
+  return parts;
+}
+
 // Comments are those of one conversation that wait. They outlive a reload of the page.
 export class Comments {
   #list = [];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Comments, linesOf, placeOf, quote } from "./comments.js";
+import { Comments, linesOf, placeOf, quote, quotesOf } from "./comments.js";
 
 const diff = "--- a/x.go\n+++ b/x.go\n@@ -10,4 +10,5 @@ func a() {\n one\n-two\n+zwei\n+drei\n four\n@@ -30 +31 @@\n-old\n\\ No newline at end of file\n+new\n";
 
@@ -67,4 +67,12 @@ test("a full storage loses no comment", () => {
   comments.of("c1");
   assert.equal(comments.add({ path: "x", lines: [{ text: "+x", line: 1 }], text: "a" }), true);
   assert.equal(comments.list.length, 1);
+});
+
+test("a message is read as the comments that it was made of", () => {
+  const comments = [{ place: "a.go:2-3", lines: ["-```", "", "+new"], text: "Why?\n\nReally?" }, { place: "b.go:1", lines: [" x"], text: "And here?" }];
+  assert.deepEqual(quotesOf(`${quote(comments)}\n\nThat is all.`), [
+    { place: "a.go:2-3", lines: ["-```", "", "+new"] }, { text: "Why?\n\nReally?" }, { place: "b.go:1", lines: [" x"] }, { text: "And here?\n\nThat is all." },
+  ]);
+  assert.deepEqual(quotesOf("a `b`\n> c"), [{ text: "a `b`\n> c" }]);
 });

@@ -1,6 +1,6 @@
 // Draws the items of a conversation. Each has a view that is updated in place, so that what is open stays open while text comes.
 import { button, h, icon } from "../js/dom.js";
-import { commentable, linesOf } from "./comments.js";
+import { commentable, linesOf, quotesOf } from "./comments.js";
 import { hiddenIn, shown } from "./model.js";
 import { fencesOf } from "./fences.js";
 import { Prose, clipped, codeBlock } from "./prose.js";
@@ -54,10 +54,20 @@ function said(text, run) {
   let at = 0;
   text = text.replace(/\r\n?/g, "\n");
   fencesOf(text).forEach((b, number) => {
-    parts.push(...clipped(text.slice(at, b.from).replace(/\n$/, "")), codeBlock(b, run && (() => run(number, b.code))));
+    parts.push(...quoted(text.slice(at, b.from).replace(/\n$/, "")), codeBlock(b, run && (() => run(number, b.code))));
     at = b.to;
   });
-  return [...parts, ...clipped(text.slice(at))];
+  return [...parts, ...quoted(text.slice(at))];
+}
+
+// quoted draws the lines that comments are about as a diff, and the rest as it was written.
+function quoted(text) {
+  return quotesOf(text).flatMap((part) => (part.text === undefined ? [diffLines(part.place, part.lines)] : clipped(part.text)));
+}
+
+function diffLines(place, lines) {
+  return h("figure", { class: "chat-diff" }, h("figcaption", {}, h("span", { class: "mono clip", title: shown(place) }, shown(place))),
+    h("div", { class: "chat-diff-lines mono", role: "group", tabindex: "0", "aria-label": `Lines of ${place}` }, lines.map((l) => h("div", { class: lineKinds[l[0]] ?? null }, shown(l) || " "))));
 }
 
 class TextView extends View {
@@ -181,6 +191,8 @@ function diffOf(diff, acts) {
     diff.unified ? box : h("p", { class: "quiet" }, diff.same ? (diff.created ? "Empty file" : "No changes") : "Not shown: it is too large, or not text."));
 }
 
+const unfolded = 4; // lines of a question that has been answered
+
 class QuestionView extends View {
   constructor(item, acts) {
     super(h("section"));
@@ -200,7 +212,7 @@ class QuestionView extends View {
     const text = ask.text ?? "";
     return [
       h("p", { class: "chat-ask-title" }, icon("ask"), shown(ask.title || "May it do this?")),
-      text && h("pre", { class: "chat-code whole", role: "group", tabindex: "0", "aria-label": "What it wants to do" }, shown(text)),
+      text && asked(text, open),
       hiddenIn(text) && h("p", { class: "chat-warn" }, icon("warn"), "It has characters that are not visible. They are shown as codes."),
       ask.folder && h("p", { class: "quiet" }, "In ", h("span", { class: "mono" }, shown(ask.folder))),
       ...(ask.reasons ?? []).map((why) => h("p", { class: "chat-warn" }, icon("warn"), shown(why))),
@@ -218,6 +230,14 @@ class QuestionView extends View {
     } }, h("input", { class: "input", name: "answer", "aria-label": "Your answer", placeholder: ask.choices?.length ? "Or answer in words" : "Your answer", autocomplete: "off" }), h("button", { class: "button", type: "submit" }, "Answer"));
     return h("div", { class: "chat-answers" }, buttons, words);
   }
+}
+
+// asked draws what the agent wants to do. Once that is decided a long text is folded.
+function asked(text, open) {
+  const whole = h("pre", { class: "chat-code whole", role: "group", tabindex: "0", "aria-label": "What it wants to do" }, shown(text));
+  const lines = text.trimEnd().split("\n");
+  if (open || lines.length <= unfolded) return whole;
+  return h("details", { class: "fold" }, h("summary", {}, icon("right"), h("span", { class: "mono clip" }, shown(lines[0])), h("span", { class: "quiet" }, `${lines.length} lines`)), whole);
 }
 
 function outcome(ask) {
@@ -251,13 +271,22 @@ class NoticeView extends View {
   }
 }
 
+const occupied = "Not while the agent works. Stop it first, or wait until it is done.";
+
 class CheckpointView extends View {
   #item = null;
   #acting = false; // the answer to a press has not come: it can take some seconds
+  #busy = false; // the agent works or asks: the server refuses to change files meanwhile
 
   constructor(item, acts) {
     super(h("div"));
     this.acts = acts;
+  }
+
+  // busy says whether the agent works or asks.
+  busy(on) {
+    this.#busy = on;
+    this.update(this.#item);
   }
 
   update(item) {
@@ -265,15 +294,17 @@ class CheckpointView extends View {
     const point = item.data ?? {};
     const text = item.open ? "Saving a checkpoint…" : point.snapshot ? (item.undone ? "Undone" : "Checkpoint") : `No checkpoint: ${point.problem ?? "it could not be taken"}`;
     const act = !item.open && point.snapshot && (item.undone ? point.redo && this.#button("", "Redo", "Redoing…", this.acts.redo) : this.#button("undo", "Undo", "Undoing…", this.acts.undo, "Put the files back as they were before this turn"));
-    redraw(this.element, [text, Boolean(act), this.#acting], () => [h("span", { class: "quiet" }, icon("clock"), text), ...(act ? [act] : [])]);
+    this.element.title = act && this.#busy ? occupied : ""; // a button that is disabled has no pointer
+    redraw(this.element, [text, Boolean(act), this.#acting, this.#busy], () => [h("span", { class: "quiet" }, icon("clock"), text), ...(act ? [act] : [])]);
   }
 
   #button(name, text, acting, act, title) {
-    return button(this.#acting ? "state-busy" : name, "", () => this.#press(act), { text: this.#acting ? acting : text, kind: "bare low", "data-key": "act", "aria-disabled": this.#acting && "true", title });
+    const off = this.#acting || this.#busy;
+    return button(this.#acting ? "state-busy" : name, "", () => this.#press(act), { text: this.#acting ? acting : text, kind: "bare low", "data-key": "act", "aria-disabled": off && "true", title: this.#busy ? occupied : title });
   }
 
   async #press(act) {
-    if (this.#acting) return;
+    if (this.#acting || this.#busy) return;
     this.#acting = true;
     this.update(this.#item);
     await act(this.#item.turn);

@@ -103,3 +103,30 @@ test("an undo says that it is under way, and is asked for once", async () => {
   await new Promise(setImmediate);
   assert.equal(view.element.textContent, "CheckpointUndo");
 });
+
+test("an undo is not offered while the agent works", () => {
+  const asked = [];
+  const view = viewOf({ n: 1, kind: "checkpoint", turn: 3, data: { snapshot: "s1" } }, { undo: (turn) => asked.push(turn) });
+  const press = () => view.element.children.at(-1).dispatchEvent(new Event("click"));
+  view.busy(true);
+  press();
+  assert.deepEqual([asked, view.element.children.at(-1).attributes["aria-disabled"]], [[], "true"]);
+  assert.match(view.element.title, /while the agent works/);
+  view.busy(false);
+  press();
+  assert.deepEqual(asked, [3]);
+});
+
+test("what was asked is folded once it is answered, unless it is short", () => {
+  const ask = (text, answer) => viewOf({ n: 1, kind: "question", open: !answer, data: { id: "q", title: "Write a file", text, answer } }, { answer() {} }).element;
+  const folds = (e) => all(e, (x) => x.tag === "details").length;
+  const file = "a.txt\n\n1\n2\n3\n4\n5\n";
+  assert.deepEqual([folds(ask(file)), folds(ask(file, "allow")), folds(ask("make", "allow"))], [0, 1, 0]);
+});
+
+test("comments in a message are drawn with the lines that they are about", () => {
+  const { element } = viewOf({ n: 7, kind: "message", text: "`a.go:2-3`\n> -old\n> +new\n\nWhy?\n\nAnd go on.", data: {} }, { run() {} });
+  const [figure] = all(element, (e) => e.tag === "figure");
+  assert.deepEqual([figure.children[0].textContent, figure.children[1].children.map((l) => [l.attributes.class, l.textContent])], ["a.go:2-3", [["removed", "-old"], ["added", "+new"]]]);
+  assert.ok(element.textContent.includes("Why?\n\nAnd go on.") && !element.textContent.includes("`"));
+});

@@ -13,6 +13,7 @@ export class Items {
   #order = []; // of views, as they are in the page
   #runs = new Map(); // n of an item → numbers of the runs of its code
   #asked = new Set(); // n of calls that the person is asked about
+  #busy = false; // the conversation works or asks
   #left = []; // items that wait to be drawn, the last one first
   #drawing = false;
   #anchor = null; // {element, offset}: the first item in view, and where it is
@@ -70,6 +71,7 @@ export class Items {
     fresh.n = item.n;
     this.#views.set(item.n, fresh);
     fresh.asks?.(this.#asked.has(item.n));
+    fresh.busy?.(this.#busy);
     const of = item.kind === "run" ? (item.data?.item ?? 0) : 0;
     if (of) this.#runs.set(of, [...(this.#runs.get(of) ?? []), item.n]);
     this.#place(fresh, of);
@@ -81,6 +83,13 @@ export class Items {
     if (open) this.#asked.add(n);
     else this.#asked.delete(n);
     this.#views.get(n)?.asks?.(open);
+  }
+
+  // busy tells the views whether the conversation works or asks.
+  busy(on) {
+    if (on === this.#busy) return;
+    this.#busy = on;
+    for (const view of this.#views.values()) view.busy?.(on);
   }
 
   // #viewOf makes a view. An item that cannot be drawn does not take the others with it.
