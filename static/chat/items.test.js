@@ -125,8 +125,8 @@ test("what was asked is folded once it is answered, unless it is short", () => {
 });
 
 test("comments in a message are drawn with the lines that they are about", () => {
-  const { element } = viewOf({ n: 7, kind: "message", text: "`a.go:2-3`\n> -old\n> +new\n\nWhy?\n\nAnd go on.", data: {} }, { run() {} });
+  const { element } = viewOf({ n: 7, kind: "message", text: "`a.go:2-3`\n> -old\n> +new\n\nWhy?\n\nThen test it.", data: {} }, { run() {} });
   const [figure] = all(element, (e) => e.tag === "figure");
   assert.deepEqual([figure.children[0].textContent, figure.children[1].children.map((l) => [l.attributes.class, l.textContent])], ["a.go:2-3", [["removed", "-old"], ["added", "+new"]]]);
-  assert.ok(element.textContent.includes("Why?\n\nAnd go on.") && !element.textContent.includes("`"));
+  assert.ok(element.textContent.includes("Why?\n\nThen test it.") && !element.textContent.includes("`"));
 });
