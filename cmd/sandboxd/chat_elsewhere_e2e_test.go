@@ -101,7 +101,7 @@ func (w *chatter) comments() {
 	w.sees("the comment that waits", `document.querySelector(".chat-comments li")?.textContent.includes("Say it louder.")`)
 	w.pictures("chat-comment")
 	w.says("Please.")
-	want := "`/home/agent/count.sh:1`\n> +echo one\n\nSay it louder.\n\nPlease."
+	want := "/home/agent/count.sh:1+echo oneSay it louder.\n\nPlease." // a caption, a line of the diff, and what was written
 	w.sees("the message with it", fmt.Sprintf(`[...document.querySelectorAll(".chat-message .chat-said")].at(-1).textContent === %q`, want))
 	w.sees("the answer", chatIdle+" && "+tells("I see."))
 }
