@@ -54,4 +54,21 @@ func TestModels_ThePagesShowWhatWasUsed(t *testing.T) {
 	b.does("open the oldest", chromedp.Click("tr.call:last-child a"))
 	b.sees("the answer as text", `document.querySelectorAll(".call-text")[1]?.textContent.includes("morning") && document.querySelector(".call-text b") === null`)
 	b.pictures("usage-call")
+	b.does("go to the models", chromedp.Navigate(dashboard+"/settings/models"))
+	const off = `[...document.querySelectorAll('form[action="/settings/models/settings"] button[name=off]')].map((e) => e.textContent).join()`
+	b.sees("the switch", off+` === "Turn off…"`)
+	b.does("turn them off", chromedp.Click(`button[name=off]`))
+	b.sees("a question", `document.querySelector("dialog[open]")?.innerText.includes("Turn off all models?") === true`)
+	b.pictures("models-off-asks")
+	b.pushes("dialog[open]", "Cancel")
+	b.sees("no question", `document.querySelector("dialog[open]") === null`)
+	if status, text := a.outsider(token, "/models/v1/messages", askMessages); status != http.StatusOK {
+		t.Errorf("after Cancel: %d %s", status, text)
+	}
+	b.does("turn them off", chromedp.Click(`button[name=off]`))
+	b.pushes("dialog[open]", "Turn off")
+	b.sees("that they are off", off+` === "Turn on"`)
+	if status, text := a.outsider(token, "/models/v1/messages", askMessages); status < 400 || !strings.Contains(text, "turned off") {
+		t.Errorf("turned off: %d %s", status, text)
+	}
 }
