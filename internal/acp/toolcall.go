@@ -50,7 +50,7 @@ func (c *ToolCall) Add(written string) {
 	}
 }
 
-// FileChange is a file before and after. Old is nil for a new file.
+// FileChange is a file before and after. Old is nil for a new file, and for one that was empty: most agents do not tell them apart.
 type FileChange struct {
 	Path string
 	Old  *string
@@ -118,6 +118,9 @@ func (c *ToolCall) part(body json.RawMessage, out *strings.Builder) {
 	case p.Type == "diff" && (p.Path == "" || len(p.Path) > maxPath || len(c.Changes) >= maxChanges):
 		c.Cut = true
 	case p.Type == "diff":
+		if p.OldText != nil && *p.OldText == "" {
+			p.OldText = nil
+		}
 		c.Changes = append(c.Changes, FileChange{p.Path, p.OldText, p.NewText})
 	case p.Type == "content" && p.Content.Type == "image" && len(p.Content.Data) > 0:
 		c.Pictures = append(c.Pictures, p.Content)

@@ -46,6 +46,8 @@ func TestUpdates(t *testing.T) {
 			acp.Update{Session: "s", Kind: acp.ToolCallChanged, Tool: acp.ToolCall{ID: "c", Status: acp.Completed, Output: "a\nb", HasText: true, Added: "c"}}},
 		{`{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"diff","path":"/x","oldText":null,"newText":"n"},{"type":"content","content":{"type":"image","data":"eA==","mimeType":"image/png"}}]}`,
 			acp.Update{Session: "s", Kind: acp.ToolCallChanged, Tool: acp.ToolCall{ID: "c", Changes: []acp.FileChange{{"/x", nil, "n"}}, Pictures: []acp.Block{{Type: "image", Data: []byte("x"), MimeType: "image/png"}}}}},
+		{`{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"diff","path":"/x","oldText":"","newText":"n"},{"type":"diff","path":"/y","newText":""}]}`,
+			acp.Update{Session: "s", Kind: acp.ToolCallChanged, Tool: acp.ToolCall{ID: "c", Changes: []acp.FileChange{{"/x", nil, "n"}, {"/y", nil, ""}}}}},
 	} {
 		got, known := update(c.body)
 		if !known || !reflect.DeepEqual(got, c.want) {
