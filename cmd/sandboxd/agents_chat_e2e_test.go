@@ -34,7 +34,8 @@ const (
 		"most, and leave for one command is not leave for another one that only begins like it, and the last word is here"
 )
 
-// Codex has commands in a sandbox of its own, which cannot be made in one of ours; its model is told so and asks for leave without one.
+// Codex puts commands that do more than look into a sandbox of its own, which cannot be made in one of ours; its model is told so and asks for
+// leave to run them without.
 var chattingAgents = []chattingAgent{
 	{"claude", gateway.Anthropic, callOf("Write", "file_path", agentFile, "content", agentText), callOf("Bash", "command", agentCommand, "description", "Write")},
 	{"codex", gateway.OpenAI, callOf("exec_command", "cmd", codexPatch), callOf("exec_command", "cmd", agentCommand, "sandbox_permissions", "require_escalated", "justification", "Write")},
@@ -113,6 +114,9 @@ func (c chattingAgent) worksInTheChat(a *asker) {
 	a.stop()
 	a.start()
 	c.turn(k, c.run, "again.txt", "from a command\n", agentCommand)
+	if c.id == "codex" {
+		c.looks(k)
+	}
 	c.isStopped(k)
 	c.speaks(k)
 }
@@ -157,6 +161,27 @@ func (c chattingAgent) turn(k *talk, call gatewaytest.Call, file, text string, s
 	}
 	if n := p.Waiting(); n > 0 {
 		t.Errorf("%d answers were not asked for", n)
+	}
+}
+
+// looks has the agent run a command that only looks, without a question, and one that would write, which fails.
+func (c chattingAgent) looks(k *talk) {
+	t, p := k.a.t, k.a.provider
+	t.Helper()
+	p.Play(
+		gatewaytest.Script{Calls: []gatewaytest.Call{callOf("exec_command", "cmd", "cd / && cat "+agentFile+" | tr a-z A-Z")}, For: saying("Please look")},
+		gatewaytest.Script{Calls: []gatewaytest.Call{callOf("exec_command", "cmd", "cat "+agentFile+" > unasked.txt")}, For: gatewaytest.AfterResult},
+		gatewaytest.Script{Text: "That is all.", For: gatewaytest.AfterResult},
+	)
+	k.post("/messages", map[string]any{"text": "Please look"})
+	k.until("it has looked", func() bool {
+		return k.state == "asking" || k.idle() && strings.HasSuffix(strings.TrimSpace(k.text()), "That is all.")
+	})
+	if k.state != "idle" || !strings.Contains(k.String(), "FROM THE MODEL") {
+		t.Errorf("after a look it is %s", k.state)
+	}
+	if out := k.a.exec("lab", map[string]any{"command": "ls ~/unasked.txt"}); out.ExitCode == 0 {
+		t.Error("it has written a file without a question")
 	}
 }
 

@@ -74,6 +74,9 @@ model = "best"
 model_provider = "sandboxd"
 sandbox_mode = "danger-full-access"   # the sandbox is the one around it
 check_for_update_on_startup = false
+developer_instructions = """
+When your sandbox_mode is read-only or workspace-write, commands fail here in the sandbox that you put them into, because it cannot be made on \
+this machine. Request them with require_escalated at once, but for those that match an approved rule."""
 
 [model_providers.sandboxd]
 name = "sandboxd"
@@ -86,6 +89,7 @@ enabled = false
 [projects."` + wire.HomePath + `"]
 trust_level = "trusted"
 `},
+	{".codex/rules/sandboxd.rules", []string{".codex/auth.json"}, codexRules},
 	{".config/opencode/opencode.json", []string{".config/opencode/opencode.jsonc", ".config/opencode/config.json",
 		".local/share/opencode/auth.json"}, `{
   "$schema": "https://opencode.ai/config.json",
@@ -136,6 +140,18 @@ trust_level = "trusted"
 }
 `},
 }
+
+// codexRules has Codex run what only looks without asking, and without a sandbox of its own, which it cannot make in ours. Commands with
+// redirections, variables or wildcards match no rule. No program of these runs another one or writes a file, whatever its arguments are, and
+// none is taken for one by its name alone.
+const codexRules = `# Written by sandboxd, so that Codex runs these commands without asking: they only look. Change it as you like: it is not written again.
+looks = [
+    "basename", "cat", "cd", "cmp", "comm", "cut", "df", "diff", "dirname", "du", "echo", "grep", "head", "id", "ls", "nl", "od", "ps", "pwd",
+    "readlink", "realpath", "rev", "sha256sum", "stat", "tac", "tail", "tr", "true", "uname", "wc", "which", "whoami",
+]
+[host_executable(name = name, paths = ["/usr/bin/" + name, "/bin/" + name]) for name in looks]
+prefix_rule(pattern = [looks], decision = "allow")
+`
 
 // presetWait is how long a setup waits for the files, so that the first command finds them. A home may be on a slow disk.
 const presetWait = 250 * time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandboxd/internal/guest/files"
+	"sandboxd/internal/tools/risk"
 	"sandboxd/internal/wire"
 )
 
@@ -111,8 +112,23 @@ func TestPresetFiles_AreTheUsersAndReadAsTheirFormat(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(filepath.Join(home, ".codex"))
-	if err != nil || len(entries) != 1 {
+	if err != nil || len(entries) != 2 {
 		t.Errorf("got %v, %v", entries, err)
+	}
+}
+
+// What Codex runs without asking is harmless, with any arguments, also for sandboxd's own agent.
+func TestPresetFiles_LetCodexOnlyLook(t *testing.T) {
+	_, list, _ := strings.Cut(codexRules, "looks = [")
+	list, _, _ = strings.Cut(list, "]")
+	names := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("\", \n", r) })
+	if len(names) < 20 {
+		t.Fatalf("got %q", names)
+	}
+	for _, name := range names {
+		if j := risk.Command(name + " -o -i -x --output=file -exec id"); j.Level > risk.Harmless {
+			t.Errorf("%s is not harmless: %q", name, j.Reasons)
+		}
 	}
 }
 
@@ -128,8 +144,10 @@ func TestPresetFiles_NeverReplaceTheUsersOwn(t *testing.T) {
 			t.Errorf("%s: got %q, %v", path, b, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(home, ".codex/config.toml")); !os.IsNotExist(err) {
-		t.Errorf("someone who has logged in to Codex is led elsewhere: %v", err)
+	for _, path := range []string{".codex/config.toml", ".codex/rules"} {
+		if _, err := os.Stat(filepath.Join(home, path)); !os.IsNotExist(err) {
+			t.Errorf("someone who has logged in to Codex is led elsewhere: %s, %v", path, err)
+		}
 	}
 }
 
