@@ -125,12 +125,14 @@ func (c chattingAgent) worksInTheChat(a *asker) {
 func (c chattingAgent) turn(k *talk, call gatewaytest.Call, file, text string, shows ...string) {
 	t, p := k.a.t, k.a.provider
 	t.Helper()
-	said := fmt.Sprintf("%s is written.", file)
+	please, said := "Please write "+file, fmt.Sprintf("%s is written.", file)
 	p.Play(
-		gatewaytest.Script{Text: "I write it. ", Calls: []gatewaytest.Call{call}, For: func(r gatewaytest.Request) bool { return slices.Contains(r.Tools, call.Name) }},
+		gatewaytest.Script{Text: "I write it. ", Calls: []gatewaytest.Call{call}, For: func(r gatewaytest.Request) bool {
+			return slices.Contains(r.Tools, call.Name) && saying(please)(r) // not what it asks on the side after the turn before
+		}},
 		gatewaytest.Script{Text: said, For: gatewaytest.AfterResult},
 	)
-	k.post("/messages", map[string]any{"text": "Please write " + file})
+	k.post("/messages", map[string]any{"text": please})
 	k.until("it asks", func() bool {
 		id, _ := k.asks()
 		return id != "" || k.idle() && strings.HasSuffix(strings.TrimSpace(k.text()), said) || strings.HasPrefix(k.state, "failed")
