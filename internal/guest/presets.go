@@ -142,8 +142,8 @@ trust_level = "trusted"
 }
 
 // codexRules has Codex run what only looks without asking, and without a sandbox of its own, which it cannot make in ours. Commands with
-// redirections, variables or wildcards match no rule. No program of these runs another one or writes a file, whatever its arguments are, and
-// none is taken for one by its name alone.
+// redirections, variables or wildcards match no rule. None of these programs runs another one of its arguments or writes a file, and
+// no other program is taken for one of them by its name.
 const codexRules = `# Written by sandboxd, so that Codex runs these commands without asking: they only look. Change it as you like: it is not written again.
 looks = [
     "basename", "cat", "cd", "cmp", "comm", "cut", "df", "diff", "dirname", "du", "echo", "grep", "head", "id", "ls", "nl", "od", "ps", "pwd",
