@@ -307,16 +307,16 @@ func (s *Service) View(ctx context.Context, id string, q ItemQuery) (v View, err
 }
 
 // Change changes what a person may: title, model, mode, and what is chosen of the settings. A turn under way sees the mode at its next step, and
-// the next turn the model. Kinds: Invalid, NotFound.
+// the next turn the model. What cannot be stored is not in force. Kinds: Invalid, NotFound.
 func (s *Service) Change(ctx context.Context, id string, f func(*Conversation)) (Conversation, error) {
 	l, done, err := s.use(ctx, id)
 	if err != nil {
 		return Conversation{}, err
 	}
 	defer done()
-	var now Conversation
+	var now, before Conversation
 	l.change(func(l *live) {
-		now = l.c
+		now, before = l.c, l.c
 		f(&now)
 		if err = now.check(); err == nil && now.Title != l.c.Title {
 			err = checkTitle(now.Title)
@@ -330,7 +330,14 @@ func (s *Service) Change(ctx context.Context, id string, f func(*Conversation)) 
 	if err != nil {
 		return now, err
 	}
-	return now, l.commit(ctx)
+	if err := l.commit(ctx); err != nil {
+		l.change(func(l *live) {
+			c := l.header(s.c.Now())
+			c.Title, c.Model, c.Mode, c.Settings = before.Title, before.Model, before.Mode, before.Settings
+		})
+		return before, err
+	}
+	return now, nil
 }
 
 // Delete deletes a conversation; a turn under way ends. None is no error.
