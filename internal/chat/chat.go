@@ -53,7 +53,7 @@ type Conversation struct {
 	State   State
 	Since   time.Time // since when it is in State
 	Problem string    // Failed: why, a sentence for a person
-	Held    bool      // messages that wait do so until the next one is sent
+	Held    bool      // messages that wait do so until the next one is sent; while a turn works: a person has stopped it
 	Rev     int64     // number of the last change
 	Items   int64     // number of the last item
 	Turn    int64     // number of the last turn

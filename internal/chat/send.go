@@ -167,7 +167,7 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	}
 	l.change(func(l *live) {
 		if l.turn != nil {
-			l.header(s.c.Now()).Held = len(l.queue) > 0
+			l.header(s.c.Now()).Held = true // also when sandboxd ends before the turn has
 			l.turn.cancel(errCancelled)
 		}
 	})
@@ -213,5 +213,5 @@ func (s *Service) Resume(ctx context.Context, id string) error {
 	if !can || len(items) > 0 && items[0].Undone {
 		return fault.New(fault.Conflict, "There is no turn that could be continued.")
 	}
-	return s.resume(ctx, l)
+	return s.resume(ctx, l, false)
 }

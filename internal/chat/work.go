@@ -41,15 +41,15 @@ func (s *Service) next(ctx context.Context, l *live) error {
 	return s.startTurn(l, t)
 }
 
-// takeUp continues a turn that the last end of sandboxd broke off.
+// takeUp continues a turn that the last end of sandboxd broke off, or ends it when a person had stopped it.
 func (s *Service) takeUp(ctx context.Context, l *live) error {
 	l.mu.Lock()
-	broken := l.brokenOff()
+	broken, stopped := l.brokenOff(), l.c.Held
 	l.mu.Unlock()
 	if !broken {
 		return nil
 	}
-	return s.resume(ctx, l)
+	return s.resume(ctx, l, stopped)
 }
 
 // brokenOff reports whether the conversation's turn is none that runs; l.mu is held.
@@ -85,8 +85,8 @@ func titleOf(m Queued) string {
 	return text.OneLine(line, titleLength)
 }
 
-// resume continues the last turn.
-func (s *Service) resume(ctx context.Context, l *live) error {
+// resume continues the last turn; one that was stopped only to its end.
+func (s *Service) resume(ctx context.Context, l *live, stopped bool) error {
 	if err := l.commit(ctx); err != nil { // the beginning of the turn, when that could not be stored
 		return err
 	}
@@ -119,7 +119,9 @@ func (s *Service) resume(ctx context.Context, l *live) error {
 			}
 		}
 		t = newTurn(s, l, number, m, items)
-		l.turn, l.c.Held = t, false
+		if l.turn, l.c.Held = t, stopped; stopped {
+			t.cancel(errCancelled)
+		}
 	})
 	if t == nil {
 		return nil
@@ -264,6 +266,7 @@ func (s *Service) over(l *live, t *Turn, err, cause error) {
 		case errors.Is(cause, errClosing): // continues at the next start
 		case err == nil && cause == nil, errors.Is(cause, errCancelled):
 			c.become(Idle, now)
+			c.Held = c.Held && len(l.queue) > 0
 		default:
 			c.become(Failed, now)
 			c.Problem = fault.Message(cmp.Or(cause, err))
