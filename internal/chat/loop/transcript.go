@@ -1,8 +1,10 @@
 package loop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sandboxd/internal/agent"
@@ -16,9 +18,11 @@ func transcript(items []chat.Item) []agent.Message {
 	var messages []agent.Message
 	var loose []chat.Item
 	var ran []string
+	var open unanswered
 	for _, it := range items {
 		switch it.Kind {
 		case chat.Message:
+			messages = open.end(messages)
 			m := said(it)
 			for _, note := range ran {
 				m.Parts = append(m.Parts, agent.Part{Kind: agent.PartText, Text: note})
@@ -35,13 +39,47 @@ func transcript(items []chat.Item) []agent.Message {
 		case chat.Record:
 			var m agent.Message
 			if json.Unmarshal(it.Data, &m) == nil && m.ID != "" {
+				if m.Role == agent.Assistant {
+					messages = open.end(messages)
+				}
+				open.parts = nil // it has their results
 				messages, loose = append(messages, m), nil
 			}
+		case chat.Question:
+			open.asked(it, items)
 		case chat.Text, chat.CallItem:
 			loose = append(loose, it)
 		}
 	}
-	return append(messages, begun(loose)...)
+	return append(open.end(messages), begun(loose)...)
+}
+
+// unanswered are results of calls of which the person had not said whether they may be made when the turn was broken off.
+type unanswered struct{ parts []agent.Part }
+
+const notMade = "The turn was broken off before the person had answered whether this call may be made. Nothing was done. Make the call again if it is still right: they are asked again."
+
+// asked notes a question, if it has no answer.
+func (u *unanswered) asked(it chat.Item, items []chat.Item) {
+	var a chat.Ask
+	var c chat.Call
+	if json.Unmarshal(it.Data, &a) != nil || a.Call == 0 || a.Answer != "" {
+		return
+	}
+	at, found := slices.BinarySearchFunc(items, a.Call, func(it chat.Item, n int64) int { return cmp.Compare(it.N, n) })
+	if found && json.Unmarshal(items[at].Data, &c) == nil {
+		u.parts = append(u.parts, agent.Part{Kind: agent.PartResult, Result: &agent.ToolResult{CallID: c.ID, Status: agent.Stopped, Text: notMade}})
+	}
+}
+
+// end adds the results. No record has them.
+func (u *unanswered) end(messages []agent.Message) []agent.Message {
+	if len(u.parts) == 0 || len(messages) == 0 {
+		return messages
+	}
+	m := agent.Message{ID: messages[len(messages)-1].ID + "-unanswered", Role: agent.User, Auto: true, Parts: u.parts}
+	u.parts = nil
+	return append(messages, m)
 }
 
 // said gives a person's message. Its ID is that of its place, so that what marks it does so in a branch too.
