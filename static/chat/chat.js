@@ -65,6 +65,7 @@ export class Chat {
     this.comments = new Comments();
     this.composer = new Composer({ files: root.dataset.files, comments: this.comments, send: (m) => this.#send(m), stop: () => this.#do(() => this.api.cancel(this.#id)) });
     root.replaceChildren(this.#head(), this.list, this.foot, this.waiting, this.composer.element);
+    this.composer.drops(root);
     this.list.addEventListener("scroll", () => this.#scrolled());
     this.#grown.observe(this.items);
     this.#grown.observe(this.list);

@@ -34,9 +34,13 @@ export class Composer {
     this.text.addEventListener("keydown", (event) => this.#key(event));
     this.text.addEventListener("input", () => this.#grow());
     this.text.addEventListener("paste", (event) => this.#take(event, event.clipboardData));
-    this.element.addEventListener("dragover", (event) => event.preventDefault());
-    this.element.addEventListener("drop", (event) => this.#take(event, event.dataTransfer));
     this.busy(false);
+  }
+
+  // drops has files that are dropped on an element put beside the message. The browser would leave the page to open one.
+  drops(element) {
+    element.addEventListener("dragover", (event) => event.dataTransfer?.types?.includes("Files") && event.preventDefault());
+    element.addEventListener("drop", (event) => this.#take(event, event.dataTransfer));
   }
 
   focus() {

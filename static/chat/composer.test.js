@@ -15,6 +15,7 @@ function writer() {
   const comments = new Comments({ getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) });
   comments.of("c1");
   const c = new Composer({ files: "/files", comments, stop() {}, send: (message) => new Promise((answer) => sent.push({ text: message.text, files: message.files, answer })) });
+  c.drops(c.element);
   c.text.value = "";
   const says = (text) => {
     c.text.value = text;
@@ -152,4 +153,20 @@ test("files wait for the next message while another one is edited, and Escape en
   assert.deepEqual([c.hint.hidden, c.text.value, c.chips.children.length], [true, "", 1]);
   says("with a file");
   assert.deepEqual([edits, sent[0].files.map((f) => f.name)], [0, ["draft.txt"]]);
+});
+
+test("a file that is dropped anywhere on the chat is put beside the message, and what is no file is left to the browser", async () => {
+  globalThis.fetch = async () => ({ ok: true });
+  const { c } = writer();
+  const pane = document.createElement("div");
+  c.drops(pane);
+  const drag = (name, dataTransfer) => {
+    const event = Object.assign(new Event(name, { cancelable: true }), { dataTransfer });
+    pane.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  assert.deepEqual([drag("dragover", { types: ["text/plain"] }), drag("drop", { types: ["text/plain"], files: [] }), c.chips.children.length], [false, false, 0]);
+  const dropped = { types: ["Files"], files: [{ name: "a.txt", type: "text/plain", size: 1 }] };
+  assert.deepEqual([drag("dragover", dropped), drag("drop", dropped), c.chips.children.length], [true, true, 1]);
+  await settled();
 });
