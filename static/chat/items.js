@@ -272,6 +272,7 @@ class NoticeView extends View {
 }
 
 const occupied = "Not while the agent works. Stop it first, or wait until it is done.";
+const ends = "Programs that run in the sandbox end.";
 
 class CheckpointView extends View {
   #item = null;
@@ -293,7 +294,7 @@ class CheckpointView extends View {
     this.#item = item;
     const point = item.data ?? {};
     const text = item.open ? "Saving a checkpoint…" : point.snapshot ? (item.undone ? "Undone" : "Checkpoint") : `No checkpoint: ${point.problem ?? "it could not be taken"}`;
-    const act = !item.open && point.snapshot && (item.undone ? point.redo && this.#button("", "Redo", "Redoing…", this.acts.redo) : this.#button("undo", "Undo", "Undoing…", this.acts.undo, "Put the files back as they were before this turn"));
+    const act = !item.open && point.snapshot && (item.undone ? point.redo && this.#button("", "Redo", "Redoing…", this.acts.redo, `Take the undo back. ${ends}`) : this.#button("undo", "Undo", "Undoing…", this.acts.undo, `Put the files back as they were before this turn. ${ends}`));
     this.element.title = act && this.#busy ? occupied : ""; // a button that is disabled has no pointer
     redraw(this.element, [text, Boolean(act), this.#acting, this.#busy], () => [h("span", { class: "quiet" }, icon("clock"), text), ...(act ? [act] : [])]);
   }

@@ -102,6 +102,7 @@ test("an undo says that it is under way, and is asked for once", async () => {
   answers[0]();
   await new Promise(setImmediate);
   assert.equal(view.element.textContent, "CheckpointUndo");
+  assert.match(view.element.children.at(-1).attributes.title, /Programs that run in the sandbox end\./);
 });
 
 test("an undo is not offered while the agent works", () => {
