@@ -99,6 +99,9 @@ type Call struct {
 	Answer    string // likewise
 }
 
+// Answered reports whether a provider answered with its model, also when the client did not wait for the end.
+func (c Call) Answered() bool { return c.Status < 400 || c.Status == statusGone && c.FirstByte > 0 }
+
 // Settings are an admin's wishes for the whole gateway.
 type Settings struct {
 	Off        bool // the kill switch: every request is refused

@@ -27,10 +27,10 @@ func addUsage(ctx context.Context, tx *sql.Tx, c gateway.Call) error {
 	return err
 }
 
-// usageKey gives what a call is counted for. A client makes up names of models, so those of calls that failed are left out, and all when
-// an hour has too many.
+// usageKey gives what a call is counted for. A client makes up names of models, so those of calls that no provider answered are left out, and
+// all when an hour has too many.
 func usageKey(ctx context.Context, tx *sql.Tx, c gateway.Call) (provider, model string, err error) {
-	if c.Status >= 400 {
+	if !c.Answered() {
 		return c.Provider, "", nil
 	}
 	const look = `SELECT count(*), count(*) FILTER (WHERE provider = ?4 AND model = ?5) FROM gateway_usage WHERE hour = ?1 AND user = ?2 AND sandbox = ?3`

@@ -32,7 +32,7 @@ func (s *Store) AddCalls(ctx context.Context, calls []gateway.Call) error {
 func (s *Store) addUsage(c gateway.Call) {
 	k := usageKey{c.Time.UTC().Truncate(time.Hour), c.User, c.Sandbox, c.Provider, c.Model}
 	of := usageKey{hour: k.hour, user: k.user, sandbox: k.sandbox}
-	if _, known := s.usage[k]; c.Status >= 400 || !known && s.rows[of] >= gateway.MaxUsageRows {
+	if _, known := s.usage[k]; !c.Answered() || !known && s.rows[of] >= gateway.MaxUsageRows {
 		k.model = ""
 	}
 	u, known := s.usage[k]
