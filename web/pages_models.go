@@ -18,7 +18,7 @@ var modelsInside = "http://127.0.0.1:" + strconv.Itoa(wire.ModelsPort)
 
 // pageModels shows what there is of models. It asks no provider.
 func (s *modelHandlers) pageModels(ctx context.Context, r *request) (templ.Component, error) {
-	return s.modelsPage(ctx, r, views.Models{Done: outcomes[r.query("done")]})
+	return s.modelsPage(ctx, r, views.Models{Done: outcomes[r.query("done")], Unlisted: r.query("done") == "provider-unlisted"})
 }
 
 func (s *modelHandlers) modelsPage(ctx context.Context, r *request, v views.Models) (templ.Component, error) {

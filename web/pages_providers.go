@@ -162,14 +162,19 @@ func (s *providerHandlers) submitNewProvider(ctx context.Context, r *request) (s
 	if _, err = s.cfg.Models.SetProvider(ctx, p, key); err != nil {
 		return "", err
 	}
+	return s.saved(ctx, r, p), nil
+}
+
+// saved says what has become of a provider that is saved. One without a list gets what it offers.
+func (s *providerHandlers) saved(ctx context.Context, r *request, p gateway.Provider) string {
 	if len(p.Models) > 0 {
-		return done(modelsPath, "provider-saved"), nil
+		return done(modelsPath, "provider-saved")
 	}
 	if s.list(ctx, r, p) != nil {
 		r.failed = false // it is saved
-		return done(modelsPath, "provider-unlisted"), nil
+		return done(modelsPath, "provider-unlisted")
 	}
-	return done(modelsPath, "provider-listed"), nil
+	return done(modelsPath, "provider-listed")
 }
 
 // list makes what a provider offers its models.
@@ -191,14 +196,20 @@ func (s *providerHandlers) submitProvider(ctx context.Context, r *request) (stri
 	if err != nil {
 		return "", err
 	}
+	before, key := p, postedKey(r)
 	p.BaseURL, p.Models = r.field("base_url"), strings.Fields(r.form("models"))
 	if p.Inside != (gateway.Inside{}) {
 		if p.Inside, err = s.postedInside(ctx, r, p.Owner); err != nil {
 			return "", err
 		}
 	}
-	_, err = s.cfg.Models.SetProvider(ctx, p, postedKey(r))
-	return done(modelsPath, "provider-saved"), err
+	if _, err = s.cfg.Models.SetProvider(ctx, p, key); err != nil {
+		return "", err
+	}
+	if reached := key != nil || p.BaseURL != before.BaseURL || p.Inside != before.Inside; reached && len(before.Models) == 0 {
+		return s.saved(ctx, r, p), nil // it could not be listed before
+	}
+	return done(modelsPath, "provider-saved"), nil
 }
 
 // againProvider shows the form again with its values, and the error beside its field. A key has to be entered again.

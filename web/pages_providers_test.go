@@ -73,6 +73,29 @@ func TestProviderForm_ChangesWhatThereIs(t *testing.T) {
 	s.get("root", providersPath+"/none?own=false").is(http.StatusNotFound)
 }
 
+func TestProvider_IsListedOnceItsKeyIsRight(t *testing.T) {
+	s := newStage(t)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(`{"object":"list","data":[{"id":"large"},{"id":"small"}]}`)) // a lost connection fails the test
+	}))
+	defer upstream.Close()
+	entered := fields("preset", "compatible", "name", "server", "base_url", upstream.URL, "key", "wrong")
+	s.post("root", providersPath, entered).leads(modelsPath + "?done=provider-unlisted")
+	if got := s.get("root", modelsPath+"?done=provider-unlisted").need("div.notice"); !strings.Contains(attr(got, "class"), "tone-busy") {
+		t.Errorf("that it does not answer is told as %q", attr(got, "class"))
+	}
+	at := providersPath + "/server?own=false"
+	s.post("root", at, fields("base_url", upstream.URL)).leads(modelsPath + "?done=provider-saved") // any model is fine, too
+	s.post("root", at, fields("base_url", upstream.URL, "key", "right")).leads(modelsPath + "?done=provider-listed")
+	if p, err := s.server.providers.provider("", "server"); err != nil || len(p.Models) != 2 {
+		t.Errorf("it is now %+v, %v", p, err)
+	}
+}
+
 func TestProviders_AreDeletedOnceAsked(t *testing.T) {
 	s := newStage(t)
 	s.addProvider("ada", "mine", gateway.OpenAI, "large")
