@@ -33,7 +33,7 @@ var (
 	inline      = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\(([^)\\s]+)\\)")
 )
 
-// Prose reads the safe part of Markdown: headings, paragraphs, flat lists, fenced code, and in them code, bold and
+// Prose reads the safe part of Markdown: headings, paragraphs, flat lists, fenced and indented code, and in them code, bold and
 // links to http and https. Everything else, HTML included, is text as it stands.
 func Prose(text string) []Block {
 	if len(text) > maxReadme {
@@ -62,6 +62,9 @@ func (p *proseReader) next() {
 		p.at++
 		p.add(Block{Kind: "pre", Text: strings.Join(p.until(func(l string) bool { return strings.HasPrefix(l, "```") }), "\n")})
 		p.at++
+	case strings.HasPrefix(line, "    "):
+		code := p.until(func(l string) bool { return !strings.HasPrefix(l, "    ") })
+		p.add(Block{Kind: "pre", Text: strings.ReplaceAll(strings.Join(code, "\n")[4:], "\n    ", "\n")})
 	case headingLine.MatchString(line):
 		p.at++
 		m := headingLine.FindStringSubmatch(line)

@@ -26,6 +26,7 @@ func TestProse_ShowsTheSafePartOfMarkdown(t *testing.T) {
 		"```sh\na <b>\n  # c\n```\nafter":   "<pre><code>a &lt;b&gt;\n  # c</code></pre><p>after</p>",
 		"x `y` **z** [w](https://e.org/?a)": `<p>x <code>y</code> <strong>z</strong> <a href="https://e.org/?a" target="_blank" rel="noopener noreferrer nofollow">w</a></p>`,
 		"[w](javascript:x) <script>":        "<p>w &lt;script&gt;</p>",
+		"so:\n\n    a `b`\n      c\nafter":  "<p>so:</p><pre><code>a `b`\n  c</code></pre><p>after</p>",
 		"```\nnever closed":                 "<pre><code>never closed</code></pre>",
 		"":                                  "",
 	} {
