@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"sandboxd/internal/access"
@@ -61,16 +62,17 @@ func (s *chatHandlers) conversation(ctx context.Context, r *request) (access.Han
 
 type conversationsShape struct {
 	Conversations []conversationShape `json:"conversations"`
+	Models        []string            `json:"models"`
 }
 
-// apiConversations lists the conversations of a sandbox, the last changed first. It wakes nothing.
+// apiConversations lists the conversations of a sandbox, the last changed first, and the models that a new one can have. It wakes nothing.
 func (s *chatHandlers) apiConversations(ctx context.Context, r *request, _ none) (reply, error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
 	list, err := s.cfg.Chat.List(ctx, h.ID())
-	out := conversationsShape{Conversations: make([]conversationShape, 0, len(list))}
+	out := conversationsShape{Conversations: make([]conversationShape, 0, len(list)), Models: slices.Concat([]string{}, s.cfg.ChatModels(h.Sandbox().Owner))}
 	for _, c := range list {
 		out.Conversations = append(out.Conversations, conversationOf(c))
 	}

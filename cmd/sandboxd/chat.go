@@ -196,24 +196,40 @@ func (m *ownModels) of(ctx context.Context, c chat.Conversation) (loop.Model, er
 	if asked == "" {
 		asked = "best"
 	}
-	kind, model, err := m.gateway.Lead(owner, asked, ownKinds...)
+	leads, err := m.gateway.Leads(owner, asked, ownKinds...)
 	if err != nil {
 		return loop.Model{}, err
 	}
-	e := transport.Endpoint{BaseURL: "http://gateway", Model: asked, HTTP: asking{m.through, gateway.Caller{User: owner, Sandbox: c.Sandbox, Label: name, Outside: true}}}
-	out := loop.Model{Name: asked, Window: m.gateway.Window(model), NoImages: !sees(model), Price: func(u agent.Usage) (int64, bool) {
-		return m.gateway.Price(model, gateway.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
+	as := gateway.Caller{User: owner, Sandbox: c.Sandbox, Label: name, Outside: true}
+	e := transport.Endpoint{BaseURL: "http://gateway", Model: asked, Own: gateway.OwnHeader, HTTP: asking{m.through, as}}
+	answers := leads[0].Model
+	all := agent.Fallback{Asked: func(i int) { answers = leads[i].Model }}
+	out := loop.Model{Name: asked, Price: func(u agent.Usage) (int64, bool) {
+		return m.gateway.Price(answers, gateway.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
 	}}
+	for _, l := range leads {
+		window := m.gateway.Window(l.Model)
+		if out.Window == 0 || window > 0 && window < out.Window {
+			out.Window = window
+		}
+		out.NoImages = out.NoImages || !sees(l.Model)
+		all.Models = append(all.Models, driverOf(l.Kind, e, window))
+	}
+	out.Model = all
+	return out, nil
+}
+
+// driverOf speaks to providers of a kind. window is that of the model, 0 when it is not known.
+func driverOf(kind gateway.Kind, e transport.Endpoint, window int) agent.Model {
 	switch kind {
 	case gateway.Anthropic:
-		out.Model = anthropic.New(e)
+		return anthropic.New(e)
 	case gateway.Ollama:
-		out.Model = ollama.New(e, out.Window)
+		return ollama.New(e, window)
 	default:
 		e.BaseURL += "/v1"
-		out.Model = openai.New(e)
+		return openai.New(e)
 	}
-	return out, nil
 }
 
 // sighted are the families of models that take text alone, and those within them that can see, by the beginning of their names; the longest

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"sandboxd/internal/gateway"
 	"sandboxd/internal/gateway/gatewaytest"
 )
 
@@ -154,4 +155,27 @@ func TestChat_OnAPhoneInTheDark(t *testing.T) {
 	w.taps(".chat-composer", "Stop")
 	w.sees("that it stopped", chatIdle)
 	w.picture("chat-phone-dark-stopped", "phone")
+}
+
+// TestChat_AsksTheNextProviderWhenOneIsAway has the best model be of a provider that is not there and speaks another protocol than the next
+// one. When there is none at all, the pane says so in sandboxd's own words.
+func TestChat_AsksTheNextProviderWhenOneIsAway(t *testing.T) {
+	t.Parallel()
+	w := newChatter(t)
+	set := func(path string, in map[string]any) {
+		t.Helper()
+		if status, body := w.server.raw("PUT", path, in); status >= 300 {
+			t.Fatalf("%s: %d %s", path, status, body)
+		}
+	}
+	set("/providers/away", map[string]any{"kind": gateway.OpenAI, "base_url": "http://127.0.0.1:1/v1", "key": "none", "models": []string{"small"}})
+	away, there := map[string]any{"provider": "away", "model": "small"}, map[string]any{"provider": string(gateway.Anthropic), "model": "scripted-1"}
+	set("/models/aliases/best", map[string]any{"targets": []any{away, there}})
+	w.provider.Play(gatewaytest.Script{Text: "I am the second."})
+	w.says("who is there?")
+	w.sees("the second one's answer", chatIdle+" && "+tells("I am the second."))
+
+	set("/models/settings", map[string]any{"off": true})
+	w.says("and now?")
+	w.sees("why there is none", `document.querySelector(".chat-failed p")?.textContent.startsWith("An admin has turned off models")`)
 }

@@ -21,7 +21,7 @@ var droppedAnswer = []string{
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Location", "Content-Location", "Refresh", "Alt-Svc", "Strict-Transport-Security", "Clear-Site-Data",
 	"Nel", "Report-To", "Reporting-Endpoints", "Link", "Sourcemap", "X-Sourcemap", "Service-Worker-Allowed", "Speculation-Rules", "Origin-Trial", "Accept-Ch", "Critical-Ch",
 	"Content-Security-Policy", "Content-Security-Policy-Report-Only", "X-Frame-Options", "Referrer-Policy", "Permissions-Policy", // of our own origin, outside
-	"Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", // whose account it is
+	OwnHeader, "Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", // whose account it is
 }
 
 func drop(h http.Header, names []string) {

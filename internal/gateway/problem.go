@@ -15,6 +15,9 @@ import (
 // statusGone is recorded for a client that did not wait for its answer. No client reads it.
 const statusGone = 499
 
+// OwnHeader is a header of the gateway's own errors. What a provider says does not have it.
+const OwnHeader = "Sandboxd-Error"
+
 // longestRetry is how far off a retry can be for clients to wait for it by themselves.
 const longestRetry = time.Minute
 
@@ -80,6 +83,7 @@ func (p *problem) write(w http.ResponseWriter, dialect Kind) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set(OwnHeader, "1")
 	h.Set("X-Should-Retry", strconv.FormatBool(p.retry())) // the SDKs of Anthropic and OpenAI ask for it
 	if p.wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((p.wait+time.Second-1)/time.Second), 10))

@@ -25,7 +25,7 @@ export class Conversations {
     }
   }
 
-  list = async () => (await this.ask("GET")).conversations;
+  list = () => this.ask("GET");
   create = (options) => this.ask("POST", "", options);
   view = (id, before = 0) => this.ask("GET", `/${id}`, undefined, before ? { before } : {});
   change = (id, fields) => this.ask("PATCH", `/${id}`, fields);

@@ -70,7 +70,7 @@ export class Chat {
     this.#grown.observe(this.items);
     this.#grown.observe(this.list);
     this.#seen.observe(root);
-    document.addEventListener("visibilitychange", this.#look);
+    document.addEventListener("visibilitychange", this.#back);
     this.#beginning = this.#start();
     this.#frame();
   }
@@ -81,7 +81,7 @@ export class Chat {
     this.#leave();
     this.#seen.disconnect();
     this.#grown.disconnect();
-    document.removeEventListener("visibilitychange", this.#look);
+    document.removeEventListener("visibilitychange", this.#back);
     this.#shown.is("");
   }
 
@@ -93,6 +93,11 @@ export class Chat {
 
   // #look tells other tabs what can be seen here.
   #look = () => this.#shown.is(!document.hidden && this.#visible ? this.#id : "");
+
+  #back = () => {
+    this.#look();
+    if (!document.hidden && this.#begun && !this.names.length) this.#again();
+  };
 
   get names() {
     return JSON.parse(this.root.dataset.models || "[]");
@@ -127,7 +132,10 @@ export class Chat {
     this.settings = h("span", { class: "chat-agent-settings" });
     const menu = h("details", { class: "menu" }, h("summary", { class: "button bare square low", title: "Conversation menu", "aria-label": "Conversation menu" }, icon("dots")),
       h("div", { class: "menu-list" }, this.#menuItem("pencil", "Rename…", () => this.#rename()), this.#menuItem("link", "Share…", () => this.#share()), this.#menuItem("layers", "Try it several times…", () => this.#try()), this.#menuItem("bell", "Notify me when it asks", () => this.#notify()), this.#menuItem("trash", "Delete…", () => this.#remove())));
-    return h("div", { class: "chat-head" }, selectOf(this.pick), h("div", { class: "chat-settings" }, selectOf(this.model), selectOf(this.mode), this.settings, this.used), button("plus", "New conversation", () => this.#new()), menu);
+    return h("div", { class: "chat-head" }, selectOf(this.pick), h("div", { class: "chat-settings" }, selectOf(this.model), selectOf(this.mode), this.settings, this.used), button("plus", "New conversation", () => {
+      this.#new();
+      this.#again();
+    }), menu);
   }
 
   #menuItem(name, text, act) {
@@ -138,10 +146,27 @@ export class Chat {
   }
 
   async #start() {
-    const all = await this.#load(async () => (this.#all = await this.api.list()));
-    if (all) return this.#first(sessionStorage.getItem(this.#key));
-    if (all === null) return this.#new(); // the server says what is wrong when that is sent
+    const there = await this.#load(() => this.api.list());
+    if (there) {
+      this.#know(there);
+      return this.#first(sessionStorage.getItem(this.#key));
+    }
+    if (there === null) return this.#new(); // the server says what is wrong when that is sent
     return this.#frame();
+  }
+
+  // #know takes up what the server lists: conversations, and the models for another.
+  #know({ conversations, models }) {
+    this.#all = conversations;
+    if (models) this.root.dataset.models = JSON.stringify(models);
+  }
+
+  // #again asks for that once more: a provider may have been added since, on another page.
+  async #again() {
+    const there = await this.api.list().catch(() => null);
+    if (!there) return;
+    this.#know(there);
+    this.#frame();
   }
 
   // #first shows a conversation, or the last changed one when it is not there.

@@ -225,3 +225,16 @@ test("until the conversations are known nothing can be chosen, and a message wai
   assert.deepEqual(asked.filter((a) => a.path.startsWith("POST")).map((a) => a.path), ["POST /aa/messages"]);
   chat.dispose();
 });
+
+test("a provider that is added on another page is found when this one is looked at again", async () => {
+  answers["GET /"] = { conversations: [], models: [] };
+  const chat = pane("[]");
+  await settled();
+  assert.match(chat.foot.textContent, /No model yet/);
+  answers["GET /"] = { conversations: [], models: ["best"] };
+  document.dispatchEvent(new Event("visibilitychange"));
+  await settled();
+  assert.doesNotMatch(chat.foot.textContent, /No model yet/);
+  assert.equal(chat.model.value, "best");
+  chat.dispose();
+});

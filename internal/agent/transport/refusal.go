@@ -20,12 +20,17 @@ const (
 // Refusal makes an answer that is an error a *agent.ModelError. body is what the provider said, in any of the forms that are in use; wait
 // is after how long it wants to be asked again, 0 when it did not say.
 func Refusal(status int, body []byte, wait time.Duration) *agent.ModelError {
+	return refusal(status, body, wait, false)
+}
+
+// refusal is Refusal, also of an answer whose words are sandboxd's own: they say all, and no provider is to blame.
+func refusal(status int, body []byte, wait time.Duration, own bool) *agent.ModelError {
 	said, codes := stated(body)
 	code, words := classify(status, said, codes)
 	message := fmt.Sprintf("%s (%d).", words, status)
 	if said = text.Excerpt(said, maxSaid); said != "" {
 		message = fmt.Sprintf("%s (%d): %s", words, status, said)
-		if code == agent.Unauthorized { // the gateway says it in whole sentences, with the provider's own status
+		if own {
 			message = said
 		}
 		if !strings.HasSuffix(message, ".") && !strings.HasSuffix(message, "…") {

@@ -45,6 +45,7 @@ type Call struct {
 	base  http.RoundTripper // must honour the context of a request also while its body is read
 	types []string          // media types of the answer
 	times Timeouts
+	own   string // as Endpoint has it
 
 	mu     sync.Mutex
 	failed error // what went wrong; SDKs may lose it
@@ -88,9 +89,9 @@ func (c *Call) RoundTrip(q *http.Request) (*http.Response, error) {
 func (c *Call) check(answer *http.Response, body io.Reader) error {
 	if answer.StatusCode >= http.StatusBadRequest {
 		said, _ := io.ReadAll(io.LimitReader(body, maxFail)) // the status says enough when the rest is lost
-		refusal := Refusal(answer.StatusCode, said, retryAfter(answer.Header))
-		refusal.Final = answer.Header.Get("X-Should-Retry") == "false"
-		return refusal
+		refused := refusal(answer.StatusCode, said, retryAfter(answer.Header), c.own != "" && answer.Header.Get(c.own) != "")
+		refused.Final = answer.Header.Get("X-Should-Retry") == "false"
+		return refused
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
 		return agent.Failure(agent.BadProtocol, nil, fmt.Sprintf("The provider redirects (%d). Check its address.", answer.StatusCode)).With(answer.StatusCode, 0)
@@ -160,8 +161,13 @@ type Endpoint struct {
 	BaseURL  string            // the paths of the protocol are below it
 	Model    string            // as the provider, or the gateway, names it
 	HTTP     http.RoundTripper // adds the key; honours a request's context also while the answer is read; nil means http.DefaultTransport
+	Own      string            // a header of errors that are whole sentences of sandboxd's own; "" when there are none
 	Timeouts Timeouts
 }
 
 // Call makes a Call to the endpoint.
-func (e Endpoint) Call(types ...string) *Call { return New(e.HTTP, e.Timeouts, types...) }
+func (e Endpoint) Call(types ...string) *Call {
+	c := New(e.HTTP, e.Timeouts, types...)
+	c.own = e.Own
+	return c
+}

@@ -179,7 +179,7 @@ func TestRefusal_ReadsAllFormsOfErrors(t *testing.T) {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}
-	if got := fault.Message(Refusal(403, []byte(`{"error":"It refused its key (status 401). Check the key."}`), 0)); got != "It refused its key (status 401). Check the key." {
+	if got := fault.Message(refusal(403, []byte(`{"error":"It refused its key (status 401). Check the key."}`), 0, true)); got != "It refused its key (status 401). Check the key." {
 		t.Errorf("a refused key is told as %q", got)
 	}
 }
