@@ -20,6 +20,7 @@ type meter struct {
 	find    finder
 	at      int   // bytes of the field's name "data:" that were read on this line
 	skip    bool  // the line is of another field
+	size    int64 // bytes that have passed
 	pieces  int64 // of a stream that have passed: about a token each
 	tokens  Tokens
 	input   int64  // with the cached ones of cached
@@ -39,6 +40,7 @@ func newMeter(form form) *meter {
 
 // read takes the next piece.
 func (m *meter) read(piece []byte) {
+	m.size += int64(len(piece))
 	for _, c := range piece {
 		switch {
 		case m.form == whole:
@@ -119,15 +121,22 @@ func (m *meter) found(path string, value []byte) {
 	}
 }
 
-// estimate counts what an answer took that was cut before its provider told it, or began; asked is the size of the request. Or a client
-// that always leaves before the end would meet no budget. What was told is at least as much.
+// estimate counts what an answer took whose provider did not tell it, or was cut before it could; asked is the size of the request. Or a
+// client that always leaves before the end would meet no budget. What was told is at least as much.
 func (m *meter) estimate(asked int) {
-	const bytesPerToken, most = 4, 200_000
+	const bytesPerToken, bytesPerPiece, most = 4, 256, 200_000
 	if m.input+m.tokens.CacheRead+m.tokens.CacheWrite == 0 {
 		m.tokens.Input = min(int64(asked/bytesPerToken), most)
 	}
-	m.tokens.Output = max(m.tokens.Output, m.pieces)
+	said := max(m.pieces, m.size/bytesPerPiece)
+	if m.form == whole {
+		said = m.size / bytesPerToken
+	}
+	m.tokens.Output = max(m.tokens.Output, min(said, most))
 }
+
+// told reports whether the provider has said what its answer took.
+func (m *meter) told() bool { return m.input+m.cached+m.tokens.Total() > 0 }
 
 func (m *meter) count(u usage) {
 	grow(&m.input, u.Input+u.Prompt+u.PromptCount+u.ToolCount)

@@ -201,6 +201,35 @@ func TestHandler_UsageThatTheClientDidNotAskForIsCountedAndNotShown(t *testing.T
 	}
 }
 
+func TestHandler_WhatAProviderDoesNotCountIsEstimated(t *testing.T) {
+	types := map[bool]string{true: "text/event-stream", false: "application/json"}
+	streams, said := false, ""
+	url, _ := echo(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", types[streams])
+		_, _ = io.WriteString(w, said) // counted by the gateway
+	})
+	g := serve(t, gateway.Setup{Providers: []gateway.Provider{provider(url, gateway.OpenAI)}, Keys: map[string]string{"openai": "k"}})
+	piece := func(text string) string {
+		return "data: {\"choices\":[{\"delta\":{\"content\":\"" + text + "\"}}]}\n\n"
+	}
+	const end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	for i, c := range []struct {
+		streams     bool
+		said        string
+		least, most int64
+	}{
+		{true, piece("a") + piece("b") + end, 4, 4},
+		{true, piece(strings.Repeat("long ", 20_000)) + end, 390, 400},
+		{false, `{"choices":[{"message":{"content":"` + strings.Repeat("word ", 100) + `"}}]}`, 125, 140},
+	} {
+		streams, said = c.streams, c.said
+		g.do("POST /v1/chat/completions", fmt.Sprintf(`{"model":"m","stream":%t,"messages":[{"role":"user","content":"hi"}]}`, c.streams))
+		if got := g.recorded(i + 1).Tokens; got.Output < c.least || got.Output > c.most || got.Input < 15 || got.Input > 30 {
+			t.Errorf("%.60q counts as %+v", c.said, got)
+		}
+	}
+}
+
 // echo is a provider that notes requests and answers with a function.
 func echo(t testing.TB, answer http.HandlerFunc) (url string, seen chan *http.Request) {
 	t.Helper()

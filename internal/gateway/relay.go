@@ -252,7 +252,7 @@ func (o *outlet) fail(p *problem) {
 func (o *outlet) account(c candidate, cut bool) {
 	m := o.meter
 	if o.x.call.Asked != "" || m.later { // an answer that was kept is counted once
-		o.x.count(c, m, cut)
+		o.x.count(c, m, cut || o.res.StatusCode < http.StatusMultipleChoices && m.problem == "" && !m.later && !m.told())
 	}
 	if o.res.StatusCode >= http.StatusBadRequest || m.problem != "" {
 		said := cmp.Or(m.problem, fmt.Sprintf("The model provider %q answered with the status %d.", c.Name, o.res.StatusCode))
@@ -260,10 +260,13 @@ func (o *outlet) account(c candidate, cut bool) {
 	}
 }
 
-// count notes what a meter has seen, and estimates the rest of an answer that was cut.
-func (x *exchange) count(c candidate, m *meter, cut bool) {
-	if cut && x.route.protocol != models && x.route.protocol != countTokens {
+// count notes what a meter has seen, and estimates the rest of an answer that was cut or whose provider tells nothing.
+func (x *exchange) count(c candidate, m *meter, unknown bool) {
+	if unknown && x.route.protocol != models && x.route.protocol != countTokens {
 		m.estimate(x.size)
+	}
+	if x.route.protocol == embeddings {
+		m.tokens.Output = 0
 	}
 	x.call.Tokens = m.tokens
 	x.call.Cost, x.call.Priced = x.plane.Price(c.model, m.tokens)

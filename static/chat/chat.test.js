@@ -238,3 +238,15 @@ test("a provider that is added on another page is found when this one is looked 
   assert.equal(chat.model.value, "best");
   chat.dispose();
 });
+
+test("what the agent does is not called work while the server does not answer", async () => {
+  answers["GET /aa"] = view("aa", 1, { conversation: conversation("aa", { state: "working" }) });
+  const chat = pane();
+  await settled();
+  assert.equal(chat.foot.textContent, "Working…");
+  channels[0].dispatchEvent(new Event("lost"));
+  assert.equal(chat.foot.textContent, "Reconnecting…");
+  channels[0].dispatchEvent(new Event("opened"));
+  assert.equal(chat.foot.textContent, "Working…");
+  chat.dispose();
+});

@@ -39,8 +39,16 @@ export class Composer {
 
   // drops has files that are dropped on an element put beside the message. The browser would leave the page to open one.
   drops(element) {
-    element.addEventListener("dragover", (event) => event.dataTransfer?.types?.includes("Files") && event.preventDefault());
-    element.addEventListener("drop", (event) => this.#take(event, event.dataTransfer));
+    element.addEventListener("dragover", (event) => {
+      if (!event.dataTransfer?.types?.includes("Files")) return;
+      event.preventDefault();
+      element.classList.add("takes-files");
+    });
+    element.addEventListener("dragleave", (event) => !element.contains(event.relatedTarget) && element.classList.remove("takes-files"));
+    element.addEventListener("drop", (event) => {
+      element.classList.remove("takes-files");
+      this.#take(event, event.dataTransfer);
+    });
   }
 
   focus() {
