@@ -37,6 +37,13 @@ func refusal(status int, body []byte, wait time.Duration, own bool) *agent.Model
 			message += "."
 		}
 	}
+	switch {
+	case own:
+	case wait > 2*time.Hour:
+		message += fmt.Sprintf(" It can be asked again in %.0f h.", wait.Hours())
+	case wait > time.Minute:
+		message += fmt.Sprintf(" It can be asked again in %.0f min.", wait.Minutes())
+	}
 	return agent.Failure(code, nil, message).With(status, wait)
 }
 

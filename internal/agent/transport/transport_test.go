@@ -179,6 +179,11 @@ func TestRefusal_ReadsAllFormsOfErrors(t *testing.T) {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}
+	for wait, want := range map[time.Duration]string{time.Second: "(429): busy.", 5 * time.Minute: "(429): busy. It can be asked again in 5 min.", 24 * time.Hour: "(429): busy. It can be asked again in 24 h."} {
+		if got := fault.Message(Refusal(429, []byte("busy"), wait)); got != "Too many requests "+want {
+			t.Errorf("after %s: %q", wait, got)
+		}
+	}
 	if got := fault.Message(refusal(403, []byte(`{"error":"It refused its key (status 401). Check the key."}`), 0, true)); got != "It refused its key (status 401). Check the key." {
 		t.Errorf("a refused key is told as %q", got)
 	}
