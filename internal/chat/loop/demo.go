@@ -15,7 +15,8 @@ const demoPace = 15 * time.Millisecond
 
 // Demo is a model that follows a script, to show the chat without a provider: it looks around, writes a program and runs it.
 func Demo() Model {
-	return Model{Name: DemoModel, Window: agent.DefaultWindow, Model: scripted.Playing(func(r agent.Request) scripted.Step {
+	free := func(agent.Usage) (int64, bool) { return 0, true }
+	return Model{Name: DemoModel, Window: agent.DefaultWindow, Price: free, Model: scripted.Playing(func(r agent.Request) scripted.Step {
 		step := demoStep(r.Messages)
 		step.Pace = demoPace
 		return step
