@@ -42,8 +42,10 @@ func TestPrograms_InThePaneAnAgentIsLikeOurOwn(t *testing.T) {
 	if out := w.server.exec("lab", map[string]any{"command": "ls made.sh"}); out.ExitCode == 0 {
 		t.Error("after undo the file is there")
 	}
+	w.does("go to the message", chromedp.Focus(".chat-composer textarea"))
 	w.pushes(".chat-checkpoint", "Redo")
 	w.sees("that it is done again", `document.querySelector(".chat-checkpoint").textContent.includes("Checkpoint")`)
+	w.sees("a terminal again, which leaves the focus where it is", `document.querySelector(".tabs-end")?.innerText.includes("Connected") && document.activeElement.closest(".chat-composer") !== null`)
 	w.says("run rm made.sh")
 	w.sees("the question", chatAsks+` && document.querySelector(".chat-question.asks .chat-code").textContent === "rm made.sh"`)
 	w.pushes(".chat-question.asks", "Refuse")

@@ -1,5 +1,5 @@
-// Which of editor and terminal had the focus last, for the next load of the page in this tab.
-const panes = ["editor", "terminal"];
+// Which of these panes had the focus last, for the next load of the page in this tab.
+const panes = ["editor", "terminal", "chat"];
 const store = globalThis.sessionStorage; // tests have none
 const key = `focus ${globalThis.location?.pathname}`;
 
