@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"sandboxd/internal/access"
@@ -71,9 +70,9 @@ func (s *chatHandlers) apiConversations(ctx context.Context, r *request, _ none)
 	if err != nil {
 		return reply{}, err
 	}
-	list, err := s.cfg.Chat.List(ctx, h.ID())
-	out := conversationsShape{Conversations: make([]conversationShape, 0, len(list)), Models: slices.Concat([]string{}, s.cfg.ChatModels(h.Sandbox().Owner))}
-	for _, c := range list {
+	all, err := s.cfg.Chat.List(ctx, h.ID())
+	out := conversationsShape{Conversations: make([]conversationShape, 0, len(all)), Models: list(s.cfg.ChatModels(h.Sandbox().Owner))}
+	for _, c := range all {
 		out.Conversations = append(out.Conversations, conversationOf(c))
 	}
 	return reply{body: out}, err

@@ -178,8 +178,11 @@ func usable(box sandbox.Sandbox) bool {
 	if state == sandbox.Capturing {
 		state = box.CutOff
 	}
-	return state == sandbox.Running || state.Resting()
+	return wakes(state)
 }
+
+// wakes reports whether a sandbox in a state is there for use at once: it runs, or wakes by it.
+func wakes(state sandbox.State) bool { return state == sandbox.Running || state.Resting() }
 
 // quickLinks are the links into a sandbox that can be used now.
 func (s *workspaceHandlers) quickLinks(box sandbox.Sandbox, t catalog.Template) []views.Link {
@@ -251,12 +254,11 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	if at := slices.Index(a.More, rest); at >= 0 {
 		a.More = slices.Replace(a.More, at, at+1, p.settingActs(box, rest)...)
 	}
-	settled := box.State == sandbox.Running || box.State.Resting()
 	switch {
-	case settled && inside:
+	case wakes(box.State) && inside:
 		code := views.Action{Icon: "code", Text: "VS Code…", URL: sameURL(box, "/vscode"), Sheet: true}
 		a.More = slices.Insert(a.More, slices.Index(a.More, rest), code)
-	case settled: // the list opens; its menu does the rest
+	case wakes(box.State): // the list opens; its menu does the rest
 		a.First, a.More = open, slices.Insert(a.More, 0, a.First)
 	}
 	return a

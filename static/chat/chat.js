@@ -34,7 +34,7 @@ const selectOf = (select) => h("span", { class: "select" }, select, icon("down")
 export class Chat {
   #model = new Model();
   #channel = null;
-  #link = ""; // "lost" while the server does not answer
+  #lost = false; // the server does not answer
   #id = "";
   #all = [];
   #showing = 0; // counts what was to be shown: what is loaded for an earlier one is not shown any more
@@ -250,17 +250,17 @@ export class Chat {
     this.#channel = channel;
     channel.addEventListener("lost", () => {
       channel.seen = `after=${this.#model.rev}`;
-      this.#is(channel, "lost");
+      this.#lose(channel, true);
     });
-    channel.addEventListener("opened", () => this.#is(channel, ""));
+    channel.addEventListener("opened", () => this.#lose(channel, false));
     channel.addEventListener("change", ({ data }) => this.#channel === channel && this.#take(JSON.parse(data)));
     channel.addEventListener("ended", ({ data }) => this.#channel === channel && this.#ended(parseJSON(data)));
   }
 
-  // #is says whether what the agent does can be seen as it happens.
-  #is(channel, link) {
-    if (this.#channel !== channel || this.#link === link) return;
-    this.#link = link;
+  // #lose says whether the server, and so what the agent does, is out of sight.
+  #lose(channel, lost) {
+    if (this.#channel !== channel || this.#lost === lost) return;
+    this.#lost = lost;
     this.#frame();
   }
 
@@ -360,7 +360,7 @@ export class Chat {
     const busy = c?.state === "working" || c?.state === "asking";
     this.composer.busy(busy);
     this.shown.busy(busy);
-    redraw(this.foot, [this.#id, this.#link, c?.state, c?.problem, this.#begun, this.#empty, this.names.length > 0, c?.agent], () => this.#footer(c, busy));
+    redraw(this.foot, [this.#id, this.#lost, c?.state, c?.problem, this.#begun, this.#empty, this.names.length > 0, c?.agent], () => this.#footer(c, busy));
     this.waiting.dataset.caption = busy ? "Sent when the agent is done:" : "Waits for your next message:";
     redraw(this.waiting, [this.#id, busy, this.#model.queue.map((q) => [q.id, q.text, q.files?.length])], () => this.#model.queue.map((q, i) => this.#waitingItem(q, i, busy)));
     this.root.dataset.chatState = c?.state ?? "";
@@ -384,7 +384,7 @@ export class Chat {
   #footer(c, busy) {
     if (!this.#begun || (this.#id && !c)) return [h("div", { class: "chat-welcome", role: "status" }, "Loading…")];
     if (this.#empty) return [this.#welcome()];
-    if (busy && (this.#link || c.state === "working")) return [h("p", { class: "chat-working", role: "status" }, icon("state-busy"), this.#link ? "Reconnecting…" : "Working…")];
+    if (busy && (this.#lost || c.state === "working")) return [h("p", { class: "chat-working", role: "status" }, icon("state-busy"), this.#lost ? "Reconnecting…" : "Working…")];
     if (c?.state === "failed") {
       return [h("div", { class: "chat-failed", role: "alert" }, icon("warn"), h("p", {}, c.problem || "The turn failed."), h("button", { type: "button", class: "button", click: () => this.#do(() => this.api.resume(this.#id)) }, "Resume"))];
     }
